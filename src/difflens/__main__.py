@@ -1,0 +1,6 @@
+"""Lets `python -m difflens` be the command."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

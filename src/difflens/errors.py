@@ -1,0 +1,84 @@
+"""Every error difflens raises on purpose.
+
+DifflensError
+├── ModelError             one model file or folder cannot be used
+│   ├── UnreadableFile     the operating system would not give us the bytes
+│   ├── UnknownFormat      no reader knows these bytes
+│   ├── CorruptFile        a reader knows the format, and the file breaks its rules
+│   ├── LimitExceeded      the file asks for more than a stated limit allows
+│   └── ChangedWhileReading  the file is not the one that was opened
+├── MissingExtra           an optional library is not installed
+├── UnknownName            a plug-in, dtype or tensor of that name does not exist
+└── OutputError            the result could not be written
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DifflensError(Exception):
+    """Something difflens could not do, told in one line, with a hint where one helps."""
+
+    def __init__(self, reason: str, *, where: str = "", hint: str = "") -> None:
+        """Keep the parts; the text is made of them in one place."""
+        self.where = where
+        self.reason = reason
+        self.hint = hint
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+
+class ModelError(DifflensError):
+    """A model file or folder cannot be used."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the file first: every model error is about one."""
+        super().__init__(reason, where=str(where), hint=hint)
+
+
+class UnreadableFile(ModelError):
+    """The operating system would not give us the bytes."""
+
+
+class UnknownFormat(ModelError):
+    """No reader knows these bytes."""
+
+
+class CorruptFile(ModelError):
+    """The file breaks the rules of its own format."""
+
+
+class LimitExceeded(ModelError):
+    """The file asks for more than a stated limit allows."""
+
+
+class ChangedWhileReading(ModelError):
+    """The file is not the one that was opened."""
+
+    def __init__(self, where: object, what: str) -> None:
+        """Say what moved, and that nothing computed so far can be trusted."""
+        super().__init__(
+            where, f"changed while reading: {what}", hint="wait for its writer, then run again"
+        )
+
+
+class MissingExtra(DifflensError):
+    """An optional library is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        """Give the command that mends it."""
+        super().__init__(f"{feature} needs an extra: pip install 'difflens[{extra}]'")
+
+
+class UnknownName(DifflensError):
+    """No plug-in, dtype or tensor has that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        """Answer with the known names, nearest first where one is near."""
+        names = sorted(known)
+        near = get_close_matches(name, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names[:20])}"
+        super().__init__(f"no {kind} is called {name!r}", hint=hint)
+
+
+class OutputError(DifflensError):
+    """The result could not be written."""

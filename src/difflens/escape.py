@@ -1,0 +1,58 @@
+r"""Strings out of a file, made harmless for the place they go to.
+
+A tensor name is whatever its writer liked: it may hold terminal commands, a
+formula for a spreadsheet, or text that reads right to left. Each channel has
+its own escape. HTML is Jinja's (autoescape), JSON and YAML their libraries'.
+"""
+
+import re
+
+LONGEST_NAME = 200
+
+# C0, DEL, C1; zero-width and bidirectional controls; line and paragraph separators; the byte-order
+# mark; lone surrogates, as Python carries file names that are no UTF-8; tags.
+_HOSTILE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _code(match: re.Match[str]) -> str:
+    point = ord(match.group())
+    if 0xDC80 <= point <= 0xDCFF:  # os.fsdecode's mark for a byte that is no UTF-8
+        return f"\\x{point - 0xDC00:02x}"
+    if point < 0x100:
+        return f"\\x{point:02x}"
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def visible(text: str) -> str:
+    r"""Write every invisible or commanding character as its code, on one line.
+
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _HOSTILE.sub(_code, text)
+
+
+def for_terminal(text: str, longest: int = LONGEST_NAME) -> str:
+    """Make a name safe to print, and cut it with a count where it is very long.
+
+    >>> for_terminal("x" * 300, 10)
+    'xxxxxxxxxx…(+290 characters)'
+    """
+    if len(text) > longest:
+        return f"{visible(text[:longest])}…(+{len(text) - longest} characters)"
+    return visible(text)
+
+
+def for_csv(text: str) -> str:
+    """Keep a spreadsheet from reading a name as a formula.
+
+    >>> for_csv("=1+1")
+    "'=1+1"
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text

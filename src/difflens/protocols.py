@@ -1,0 +1,85 @@
+"""The contracts: all that a plug-in must promise, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+from .records import Diff, Envelope, Evidence, Finding, Policy, Report, TensorInfo, View
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@runtime_checkable
+class TensorSource(Protocol):
+    """An open model: names first, bytes on demand."""
+
+    format: str
+    tensors: Mapping[str, TensorInfo]
+    metadata: Mapping[str, str]
+    warnings: list[str]
+
+    def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
+        """Fill the buffer with bytes [start, stop) of the tensor and say how many.
+
+        C order, little-endian, still encoded. The caller owns the buffer; nothing ever holds a
+        whole tensor. Several threads may call at once.
+        """
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the files are not the ones that were opened."""
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+
+
+class ModelFile(Protocol):
+    """A file on disk, opened once: what a source plug-in is handed."""
+
+    path: Path
+    size: int
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Give bytes [start, stop); for headers, whose size was checked before."""
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Fill the buffer from byte `start` on; a file that ends early has changed."""
+
+    def limit(self, name: str) -> int:
+        """Give a limit of `sources.limits` by name, as the user may have raised it."""
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the file is not the one that was opened."""
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+
+
+class Opener(Protocol):
+    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes."""
+
+    def __call__(self, file: ModelFile) -> TensorSource:
+        """Open the file: reads its header, no tensor byte."""
+
+
+class Measure(Protocol):
+    """Numbers about a pair that add up: chunks, shards and threads are all the same code."""
+
+    def __add__(self, other: Self) -> Self:
+        """Merge with the measure of the elements that follow."""
+
+    def figures(self) -> dict[str, Any]:
+        """Give the numbers people see, by name."""
+
+
+Analysis = Callable[[Diff, Evidence, Policy], Envelope | Iterable[Finding]]
+Renderer = Callable[[Report, View], str]
+
+
+class Engine(Protocol):
+    """Where work runs: here on threads, elsewhere on a cluster."""
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Do the work on every item and yield the results in the items' order."""

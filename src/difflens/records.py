@@ -1,0 +1,309 @@
+"""The nouns: what crosses from one room to another.
+
+Plain data is a frozen msgspec record: checked, comparable, JSON both ways. The
+one exception is `Diff`, which measures its pairs only when somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from math import prod
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from .dtypes import bits
+
+SCHEMA_VERSION = 1
+
+Kind = Literal[
+    "identical",
+    "within_epsilon",
+    "changed",
+    "recast",
+    "reshaped",
+    "added",
+    "removed",
+    "tied",
+    "uncompared",
+    "paired",
+]
+MeasureT = TypeVar("MeasureT")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What every plain noun can do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain maps, lists, strings and numbers."""
+        return msgspec.to_builtins(self)  # type: ignore[no-any-return]
+
+
+class TensorInfo(Record, frozen=True, gc=False):
+    """What a header says of one tensor: enough to pair it, nothing of its values."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Count the elements."""
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Count the bytes the encoded elements take."""
+        return self.count * bits(self.dtype) // 8
+
+
+class Pair(Record, frozen=True, gc=False):
+    """Two tensors that are each other's before and after; one is None where there is no partner."""
+
+    left: TensorInfo | None
+    right: TensorInfo | None
+    how: str = "exact"
+    transform: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name people know it by: the right one, or the left where nothing is right."""
+        info = self.right or self.left
+        return info.name if info else ""
+
+    @property
+    def renamed(self) -> bool:
+        """Is it called differently on the two sides?"""
+        return bool(self.left and self.right and self.left.name != self.right.name)
+
+
+class Delta(Record, frozen=True):
+    """One pair with what was measured of it."""
+
+    pair: Pair
+    kind: Kind
+    measures: tuple[Any, ...] = ()
+    skipped: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its pair."""
+        return self.pair.name
+
+    def figures(self) -> dict[str, Any]:
+        """Gather the numbers people see from every measure."""
+        return {key: value for measure in self.measures for key, value in measure.figures().items()}
+
+    def measured(self, kind: type[MeasureT]) -> MeasureT | None:
+        """Give the measure of that type, or None where it was not taken."""
+        return next((measure for measure in self.measures if isinstance(measure, kind)), None)
+
+    def __getattr__(self, figure: str) -> Any:
+        """Read a figure as an attribute: `delta.relative_l2`."""
+        if not figure.startswith("_"):
+            figures = self.figures()
+            if figure in figures:
+                return figures[figure]
+        raise AttributeError(f"{self.name}: no figure is called {figure!r}")
+
+
+class ModelInfo(Record, frozen=True):
+    """Which model one side is."""
+
+    path: str
+    format: str
+    tensor_count: int
+    parameter_count: int
+    size_bytes: int
+    dtypes: dict[str, int]
+
+
+class MetadataChange(Record, frozen=True):
+    """One key of the metadata that is not the same on both sides; None where it is not there."""
+
+    key: str
+    left: str | None
+    right: str | None
+
+
+class Evidence(Record, frozen=True):
+    """What was handed in beside the two models, by name."""
+
+    given: dict[str, str] = {}
+
+
+class Policy(Record, frozen=True):
+    """Thresholds the user set, by analysis and name; what is not set keeps its default."""
+
+    thresholds: dict[str, dict[str, float]] = {}
+
+    def threshold(self, analysis: str, name: str, default: float) -> float:
+        """Give the user's threshold, or the default."""
+        return self.thresholds.get(analysis, {}).get(name, default)
+
+
+class Finding(Record, frozen=True):
+    """Something worth telling, with the numbers that show it."""
+
+    name: str
+    subject: str
+    text: str
+    evidence: dict[str, float]
+
+
+class Missing(Record, frozen=True):
+    """A field that cannot be known, and what would fill it."""
+
+    field: str
+    needs: str
+    why: str
+
+
+class Envelope(Record, frozen=True):
+    """What one analysis answers, with where each answer comes from."""
+
+    name: str
+    status: Literal["ok", "partial", "not_enough_information", "not_applicable", "error"]
+    fields: dict[str, Any]
+    basis: dict[str, str] = {}
+    uncertainty: dict[str, str] = {}
+    missing: tuple[Missing, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    policy: dict[str, Any] = {}
+    method: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+class Totals(Record, frozen=True):
+    """How many pairs came out as what, and how far the model moved as a whole."""
+
+    tensors: int = 0
+    identical: int = 0
+    within_epsilon: int = 0
+    changed: int = 0
+    recast: int = 0
+    reshaped: int = 0
+    added: int = 0
+    removed: int = 0
+    tied: int = 0
+    uncompared: int = 0
+    paired: int = 0
+    renamed: int = 0
+    elements: int = 0
+    changed_elements: int | None = None
+    relative_l2: float | None = None
+    median_relative_l2: float | None = None
+
+
+class Verdict(Record, frozen=True):
+    """The answer in one word and one sentence; `differs` is what the exit code says."""
+
+    differs: bool
+    word: Literal["identical", "equal", "within_epsilon", "same_structure", "different"]
+    sentence: str
+
+
+class Row(Record, frozen=True):
+    """One pair in a report: plain numbers only, so that a report can be kept and read back."""
+
+    name: str
+    kind: Kind
+    left: TensorInfo | None
+    right: TensorInfo | None
+    how: str
+    transform: str | None
+    skipped: str | None
+    left_stats: dict[str, Any] | None
+    right_stats: dict[str, Any] | None
+    figures: dict[str, Any] | None
+
+
+class Report(Record, frozen=True):
+    """All a renderer needs: the diff, judged, as plain data."""
+
+    left: ModelInfo
+    right: ModelInfo
+    totals: Totals
+    verdict: Verdict
+    tensors: tuple[Row, ...]
+    epsilon: float = 0.0
+    metadata: tuple[MetadataChange, ...] = ()
+    analyses: tuple[Envelope, ...] = ()
+    warnings: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+    difflens: str = ""
+
+
+class View(Record, frozen=True):
+    """How a report is to be shown: all a renderer may depend on beside the report."""
+
+    stats: bool = False
+    verbose: bool = False
+    color: bool = False
+    width: int = 100
+
+
+class Diff:
+    """Pairs, and what was measured of them; measuring waits until somebody looks.
+
+    `measure` is handed in by the pipeline: it turns pairs into deltas, in order.
+    """
+
+    def __init__(
+        self,
+        left: ModelInfo,
+        right: ModelInfo,
+        pairs: Iterable[Pair],
+        measure: Callable[[Iterable[Pair]], Iterator[Delta]],
+        *,
+        metadata: tuple[MetadataChange, ...] = (),
+        warnings: Callable[[], tuple[str, ...]] = tuple,
+        epsilon: float = 0.0,
+    ) -> None:
+        """Keep the parts; touch no tensor."""
+        self.left = left
+        self.right = right
+        self.pairs = tuple(pairs)
+        self.metadata = metadata
+        self.epsilon = epsilon
+        self._measure = measure
+        self._warnings = warnings
+
+    @cached_property
+    def deltas(self) -> tuple[Delta, ...]:
+        """Measure every pair, once."""
+        return tuple(self._measure(self.pairs))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What had to be said while opening and measuring."""
+        return self._warnings()
+
+    @property
+    def changed(self) -> tuple[Delta, ...]:
+        """Every delta that is a difference."""
+        return tuple(delta for delta in self.deltas if delta.kind not in SAME)
+
+    def measured(self, kind: type[MeasureT]) -> Iterator[tuple[Delta, MeasureT]]:
+        """Yield each delta that has a measure of that type, with it."""
+        for delta in self.deltas:
+            measure = delta.measured(kind)
+            if measure is not None:
+                yield delta, measure
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Pair]:
+        names = {pair.left.name: pair for pair in self.pairs if pair.left}
+        return names | {pair.name: pair for pair in self.pairs}
+
+    def __getitem__(self, name: str) -> Delta:
+        """Give one tensor's delta; measures that one alone where the rest was not looked at yet."""
+        pair = self._by_name[name]
+        if "deltas" in self.__dict__:
+            return next(delta for delta in self.deltas if delta.pair is pair)
+        return next(self._measure([pair]))
+
+
+# Kinds that do not make two models different.
+SAME: frozenset[str] = frozenset({"identical", "within_epsilon", "tied", "paired"})
