@@ -19,7 +19,7 @@ setup(
             ],
             depends=["src/difflens/kernel/scan.h", "src/difflens/kernel/loops.h"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-std=gnu11", "-O3", "-ffp-contract=fast", "-fno-math-errno"],
+            extra_compile_args=["-std=gnu11", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wall", "-Wextra"],
             py_limited_api=True,
             optional=True,
         )

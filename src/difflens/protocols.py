@@ -16,10 +16,19 @@ Result = TypeVar("Result")
 class TensorSource(Protocol):
     """An open model: names first, bytes on demand."""
 
-    format: str
-    tensors: Mapping[str, TensorInfo]
-    metadata: Mapping[str, str]
     warnings: list[str]
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """What the header says of each tensor, by name."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says beside its tensors."""
 
     def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many.

@@ -176,7 +176,7 @@ class Envelope(Record, frozen=True):
 
 
 class Totals(Record, frozen=True):
-    """How many pairs came out as what, and how far the model moved as a whole."""
+    """How many pairs came out as what; the distances are over the float tensors that changed."""
 
     tensors: int = 0
     identical: int = 0
@@ -190,6 +190,7 @@ class Totals(Record, frozen=True):
     uncompared: int = 0
     paired: int = 0
     renamed: int = 0
+    renamed_beyond_prefix: int = 0
     elements: int = 0
     changed_elements: int | None = None
     relative_l2: float | None = None

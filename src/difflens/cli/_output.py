@@ -1,0 +1,83 @@
+"""Where results go: stdout, or a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ..errors import OutputError
+from ..records import View
+
+_NARROW, _WIDE = 40, 200
+
+
+def emit(text: str, out: str | None) -> None:
+    """Write the text to stdout, or to a temporary file beside `out` that is then renamed."""
+    if text and not text.endswith("\n"):
+        text += "\n"
+    if out is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    target = Path(out)
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
+        _write_through(target, text)
+        return
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="backslashreplace", dir=target.parent, delete=False
+        ) as stream:
+            temporary = Path(stream.name)
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except OSError as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        raise OutputError((error.strerror or str(error)).lower(), where=out) from error
+
+
+def _write_through(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise OutputError((error.strerror or str(error)).lower(), where=str(target)) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def view(*, color: str, stats: bool, verbose: bool, to_file: bool) -> View:
+    """Decide how to show: colour as the user, NO_COLOR, FORCE_COLOR and the terminal say."""
+    return View(
+        stats=stats,
+        verbose=verbose,
+        color=_wants_color(color, to_file=to_file),
+        width=_width(),
+    )
+
+
+def _wants_color(color: str, *, to_file: bool) -> bool:
+    if color != "auto":
+        return color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return not to_file and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _width() -> int:
+    if not sys.stdout.isatty():
+        return 100
+    from shutil import get_terminal_size
+
+    return max(_NARROW, min(_WIDE, get_terminal_size().columns))

@@ -1,0 +1,64 @@
+"""A progress bar on stderr for work that takes longer than a moment."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_PATIENCE = 0.5  # seconds before a bar is worth the import of rich
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
+    """Give a function that takes the bytes just done; None where no one watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(total)
+    try:
+        yield bar.advance
+    finally:
+        bar.close()
+
+
+class _Bar:
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._began = total, 0, time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def advance(self, size: int) -> None:
+        self._done += size
+        if self._bar is None:
+            if time.monotonic() - self._began < _PATIENCE:
+                return
+            self._start()
+        self._bar.update(self._task, completed=min(self._done, self._total))
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        self._bar = Progress(
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=self._total)
+        self._bar.start()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()

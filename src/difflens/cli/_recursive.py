@@ -1,0 +1,92 @@
+"""`diff -r`: two folders of models, compared file by file by their relative names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import EXIT_DIFFERENT, EXIT_SAME
+from ._output import emit
+from .diff import compare, rendered
+
+
+def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
+    """Compare every model both folders hold, and name those only one holds."""
+    from ..errors import UnknownFormat
+    from ..sources.models import model_files
+
+    if options["output"] == "html":
+        raise click.UsageError("-o html makes one page of one pair: name the two models")
+    names = [set(model_files(left)), set(model_files(right))]
+    if not names[0] | names[1]:
+        raise UnknownFormat(left, f"neither it nor {right} holds a model")
+    differs = False
+    parts: dict[str, Any] = {}
+    for name in sorted(names[0] | names[1]):
+        if name in names[0] and name in names[1]:
+            report = compare(str(Path(left) / name), str(Path(right) / name), options)
+            differs |= report.verdict.differs
+            parts[name] = rendered(report, options)
+        else:
+            differs = True
+            parts[name] = None if name in names[0] else False
+    if not options["quiet"]:
+        emit(_joined(left, right, parts, options), options["out"])
+    return EXIT_DIFFERENT if differs else EXIT_SAME
+
+
+def _joined(left: str, right: str, parts: dict[str, Any], options: dict[str, Any]) -> str:
+    """Put the models' results together: text after text, or one document of them all."""
+    output = options["output"]
+    if options["brief"] or output == "cli":
+        return _text(left, right, parts, brief=options["brief"])
+    if output == "csv":
+        return _csv(parts)
+    if output == "yaml":
+        import yaml
+
+        whole = {name: _or_lone(text, name, yaml.safe_load) for name, text in parts.items()}
+        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True)
+    whole = {name: _or_lone(text, name, json.loads) for name, text in parts.items()}
+    return json.dumps(whole, indent=1)
+
+
+def _or_lone(text: Any, name: str, parse: Any) -> Any:
+    if isinstance(text, str):
+        return parse(text)
+    return [{"ModelRemoved" if text is None else "ModelAdded": [name]}]
+
+
+def _text(left: str, right: str, parts: dict[str, Any], *, brief: bool) -> str:
+    from ..escape import for_terminal
+
+    said = []
+    for name, text in parts.items():
+        shown = for_terminal(name)
+        if isinstance(text, str):
+            said.append(text if brief else f"== {shown}\n{text}")
+        else:
+            said.append(f"Only in {for_terminal(left if text is None else right)}: {shown}\n")
+    return ("" if brief else "\n").join(said)
+
+
+def _csv(parts: dict[str, Any]) -> str:
+    from ..escape import for_csv
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header: list[str] | None = None
+    for name, text in parts.items():
+        rows = list(csv.reader(io.StringIO(text))) if isinstance(text, str) else []
+        if rows and header is None:
+            header = rows[0]
+            writer.writerow(["file", *header])
+        if not isinstance(text, str):
+            writer.writerow([for_csv(name), "", "model removed" if text is None else "model added"])
+        writer.writerows([for_csv(name), *row] for row in rows[1:])
+    return out.getvalue()

@@ -1,0 +1,162 @@
+"""`difflens diff LEFT RIGHT`: what changed between two models."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import EXIT_DIFFERENT, EXIT_SAME
+from ._options import limits_of, shared
+
+if TYPE_CHECKING:
+    from ..records import Diff, Report
+
+_ALIASES = {"text": "cli", "diffai": "cli"}
+
+
+def _output(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    return _ALIASES.get(name, name)
+
+
+@click.command(name="diff")
+@click.argument("left")
+@click.argument("right", required=False)
+@click.option("-o", "--output", default="cli", callback=_output, help=(
+    "cli (also: text, diffai), json, full-json, yaml, csv, html."
+))  # fmt: skip
+@click.option("--stats", is_flag=True, help="Per changed tensor: mean=a->b, std=c->d.")
+@click.option("--epsilon", type=click.FloatRange(0), default=0.0, metavar="X",
+              help="Count an element as changed only if it moved by more than X.")  # fmt: skip
+@click.option("--path", metavar="TEXT", help="Only tensors whose name contains TEXT.")
+@click.option("--ignore-keys-regex", "ignore", metavar="RE",
+              help="Leave out tensors whose name RE finds a match in.")  # fmt: skip
+@click.option("--match", type=click.Choice(["exact", "auto"]), default="auto", show_default=True,
+              help="Pair by exact names, or see through prefixes too.")  # fmt: skip
+@click.option("--shape-only", is_flag=True, help="Names, shapes, dtypes: read headers alone.")
+@click.option("--change-summary", is_flag=True, help="Say in a sentence what kind of change it is.")
+@click.option("--sort-by-change-magnitude", "by_magnitude", is_flag=True,
+              help="Largest relative change first.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Verify the files and compare nothing.")
+@click.option("-r", "--recursive", is_flag=True, help="Compare folders of models, file by file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
+@click.option("--brief", is_flag=True, help="Say only whether they differ.")
+@click.option("-v", "--verbose", is_flag=True, help="Fold nothing.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 unless there is trouble.")
+@click.option("--stream", is_flag=True, hidden=True, help="Accepted: streaming is always on.")
+@shared
+def command(left: str, right: str | None, **options: Any) -> int:
+    """Compare two models tensor by tensor.
+
+    LEFT is before, RIGHT is after: model files, folders that hold a sharded model, or with -r
+    folders of models. Exit code: 0 nothing differs, 1 something differs, 2 trouble.
+    """
+    if options["check"]:
+        from .check import check_all
+
+        return check_all([left, right] if right else [left], **options)
+    if right is None:
+        raise click.UsageError("RIGHT is missing: a diff takes two models")
+    _known_renderer(options["output"])
+    if options["recursive"]:
+        from ._recursive import compare_folders
+
+        code = compare_folders(left, right, options)
+    else:
+        compared = compare(left, right, options)
+        show(compared, options)
+        code = EXIT_DIFFERENT if compared.verdict.differs else EXIT_SAME
+    return EXIT_SAME if options["exit_zero"] else code
+
+
+def _known_renderer(name: str) -> None:
+    from ..render import renderer
+
+    renderer[name]  # noqa: B018  an unknown name is told before anything is read
+
+
+def compare(left: str, right: str, options: dict[str, Any]) -> Report:
+    """Run the pipeline with what the user asked for; warnings go to stderr."""
+    from ..pipeline import diff, report
+    from ._progress import progress_bar
+
+    bar = _Forward()
+    found = diff(
+        left,
+        right,
+        match=options["match"],
+        epsilon=options["epsilon"],
+        path=options["path"],
+        ignore=options["ignore"],
+        threads=options["threads"],
+        format=options["format"],
+        limits=limits_of(options["limits"]),
+        shape_only=options["shape_only"],
+        always=options["stats"] and options["output"] == "full-json",
+        progress=bar,
+    )
+    with progress_bar(found.left.size_bytes + found.right.size_bytes) as bar.target:
+        compared = report(found, _analyses(found, options))
+    for warning in compared.warnings:
+        _warn(warning)
+    return _ordered(compared) if options["by_magnitude"] else compared
+
+
+class _Forward:
+    """Hands progress on to a bar that exists only once the sizes are known."""
+
+    target: Any = None
+
+    def __call__(self, size: int) -> None:
+        if self.target:
+            self.target(size)
+
+
+def _analyses(found: Diff, options: dict[str, Any]) -> list[Any]:
+    if not options["change_summary"]:
+        return []
+    from ..analyses import analyse
+
+    return [analyse("change_summary", found)]
+
+
+def _ordered(report: Report) -> Report:
+    from msgspec.structs import replace
+
+    from ..render.order import by_magnitude
+
+    return replace(report, tensors=by_magnitude(report.tensors))
+
+
+def _warn(text: str) -> None:
+    from ..escape import for_terminal
+
+    sys.stderr.write(f"difflens: warning: {for_terminal(text, 1000)}\n")
+
+
+def show(report: Report, options: dict[str, Any]) -> None:
+    """Render a report as asked, and write it where asked."""
+    from ._output import emit
+
+    if options["quiet"]:
+        return
+    emit(rendered(report, options), options["out"])
+
+
+def rendered(report: Report, options: dict[str, Any]) -> str:
+    """Render a report as asked."""
+    from ..escape import for_terminal
+    from ..render import renderer
+    from ._output import view
+
+    if options["brief"]:
+        names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
+        return f"Files {names} differ\n" if report.verdict.differs else ""
+    how = view(
+        color="never" if options["no_color"] else options["color"],
+        stats=options["stats"],
+        verbose=options["verbose"],
+        to_file=options["out"] is not None,
+    )
+    return renderer[options["output"]].plugin(report, how)  # type: ignore[no-any-return]

@@ -1,0 +1,23 @@
+"""`difflens list`: what this installation can read, analyse and write."""
+
+from __future__ import annotations
+
+import click
+
+_KINDS = ("formats", "analyses", "renderers")
+
+
+@click.command(name="list")
+@click.argument("kind", required=False, type=click.Choice(_KINDS))
+def command(kind: str | None) -> None:
+    """List formats, analyses or renderers, with what each is for."""
+    from ..analyses import analysis
+    from ..render import renderer
+    from ..sources import source
+
+    registries = {"formats": source, "analyses": analysis, "renderers": renderer}
+    for name in [kind] if kind else _KINDS:
+        if not kind:
+            click.echo(f"{name}:")
+        for entry in registries[name]:
+            click.echo(f"{'' if kind else '  '}{entry.name:<16} {entry.summary}")

@@ -1,0 +1,15 @@
+NAME: str
+
+def scan(
+    left: bytes | bytearray | memoryview,
+    right: bytes | bytearray | memoryview,
+    left_dtype: str,
+    right_dtype: str,
+    epsilon: float,
+    state: bytearray,
+    /,
+) -> None: ...
+def merge(state: bytearray, later: bytes | bytearray, /) -> None: ...
+def same_bytes(
+    left: bytes | bytearray | memoryview, right: bytes | bytearray | memoryview, /
+) -> bool: ...

@@ -1,0 +1,6 @@
+/* The loops as any processor of this architecture runs them (arm64 has fused multiply-add here). */
+#define TARGET
+#define LANES 2
+#define SET baseline
+#define SET_TEXT "baseline"
+#include "loops.h"

@@ -1,0 +1,83 @@
+/* The kernel's nouns: element types, the state of a scan, and the loops that fill it. */
+#ifndef DIFFLENS_SCAN_H
+#define DIFFLENS_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum dtype {
+    BOOL, U8, I8, U16, I16, U32, I32, U64, I64,
+    F4, F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F8_E8M0,
+    F16, BF16, F32, F64, DTYPES
+};
+
+enum { LEFT, RIGHT, SIDES };
+
+struct side_counts {
+    int64_t nan, positive_infinite, negative_infinite, zeros, odd;
+};
+
+struct side_values {
+    double min, max, mean, m2, m3, m4, abs_sum;
+};
+
+/* What was seen so far: the order of layout.py. All zeros is "nothing yet". */
+struct state {
+    int64_t count;
+    struct side_counts counts[SIDES];
+    int64_t pairs, bit_equal, value_equal, over_epsilon, over_rounding, sign_flips, max_abs_at;
+    struct side_values values[SIDES];
+    double pair_mean[SIDES], pair_m2[SIDES], comoment, max_abs, abs_sum, square_sum;
+};
+
+/* Sums over one block of finite pairs; powers are taken about a pivot near the mean. */
+struct sums {
+    double s1[SIDES], s2[SIDES], s3[SIDES], s4[SIDES], magnitude[SIDES];
+    double cross, move, move2, largest_move;
+};
+
+/* Counts over one block, taken on the encoded bits of a sign-and-magnitude float type.
+   `low` and `high` are bits in the order of the numbers they stand for. */
+struct tally {
+    int64_t low[SIDES], high[SIDES];
+    int64_t zeros[SIDES], bit_equal, zero_sign, sign_flips;
+};
+
+/* How a format rounds: its smallest normal number, and half a unit in the last place of 1. */
+struct rounding {
+    double least, half_ulp;
+};
+
+/* The loops exist once for each instruction set; scan.c picks a set at run time. */
+struct loops {
+    const char *name;
+    void (*decode)(enum dtype type, const uint8_t *bytes, size_t n, double *out);
+    void (*sums[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n,
+                         const double *pivot, struct sums *out);
+    void (*tally[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n, struct tally *out);
+    int64_t (*equal)(const uint8_t *left, const uint8_t *right, size_t n, size_t width);
+    int64_t (*over)(const double *left, const double *right, size_t n, double epsilon);
+    int64_t (*over_rounding)(const double *left, const double *right, size_t n,
+                             const struct rounding *rounding);
+};
+
+extern const struct loops difflens_baseline;
+#if defined(__x86_64__)
+extern const struct loops difflens_avx2, difflens_avx512;
+#endif
+
+/* Pick the best loops this processor runs, or the named ones; NULL where it cannot run them. */
+const struct loops *difflens_pick(const char *name);
+
+/* Bytes of n elements; (size_t)-1 where they do not fill whole bytes. */
+size_t difflens_size(enum dtype type, size_t n);
+
+/* Add n pairs of elements to the state, as following those already seen. */
+void difflens_scan(const struct loops *loops, struct state *state,
+                   enum dtype left_type, const uint8_t *left,
+                   enum dtype right_type, const uint8_t *right, size_t n, double epsilon);
+
+/* Add the state of the elements that follow. */
+void difflens_merge(struct state *state, const struct state *later);
+
+#endif

@@ -1,0 +1,183 @@
+"""Turns pairs into deltas: plans chunks, has an engine scan them, and puts the results together."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from ..dtypes import OPAQUE
+from ..kernel import merge
+from ..protocols import Engine, TensorSource
+from ..records import Delta, Kind, Pair
+from .chunks import CHUNK, Chunk, Side, same_chunk, scan_chunk
+from .scan import Scan
+
+Progress = Callable[[int], None]
+State = bytes | None
+
+_TOGETHER = 512  # small tensors that travel as one task
+_DIFFERENT = b""  # what an opaque chunk answers that is not the same on both sides
+
+
+class Plan(NamedTuple):
+    """What to do for one pair: its chunks, or the reason why there are none."""
+
+    pair: Pair
+    chunks: tuple[Chunk, ...] = ()
+    kind: Kind | None = None
+    skipped: str | None = None
+
+
+def deltas(
+    pairs: Iterable[Pair],
+    left: TensorSource,
+    right: TensorSource,
+    engine: Engine,
+    *,
+    epsilon: float = 0.0,
+    always: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[Delta]:
+    """Measure pair after pair, and yield their deltas in order.
+
+    Tensors that hold the same bytes on both sides get statistics only if `always`.
+    """
+    plans = (_plan(pair, left, right, epsilon, always=always) for pair in pairs)
+    for plan, states in _run(plans, engine, progress):
+        yield _delta(plan, _complete(plan, states, engine), epsilon)
+
+
+def _plan(
+    pair: Pair, left: TensorSource, right: TensorSource, epsilon: float, *, always: bool
+) -> Plan:
+    before, after = pair.left, pair.right
+    if before is None or after is None:
+        info = before or after
+        if info is None or info.dtype in OPAQUE:
+            return Plan(pair, kind="removed" if before else "added")
+        side = Side(left if before else right, info)
+        return Plan(
+            pair, _chunks(side, None, epsilon, always=True), "removed" if before else "added"
+        )
+    if before.shape != after.shape:
+        return Plan(pair, kind="reshaped")
+    reason = _incomparable(before.dtype, after.dtype)
+    if reason:
+        return Plan(pair, kind="uncompared", skipped=reason)
+    return Plan(pair, _chunks(Side(left, before), Side(right, after), epsilon, always=always))
+
+
+def _incomparable(left: str, right: str) -> str | None:
+    if left == right:
+        return None
+    if left in OPAQUE or right in OPAQUE:
+        return f"{left} against {right}: packed floats are compared as bytes, with their own kind"
+    if "C64" in (left, right):
+        return f"{left} against {right}: complex numbers are compared with complex numbers only"
+    return None
+
+
+def _chunks(left: Side, right: Side | None, epsilon: float, *, always: bool) -> tuple[Chunk, ...]:
+    count = left.info.count
+    return tuple(
+        Chunk(left, right, start, min(start + CHUNK, count), epsilon, always)
+        for start in range(0, count, CHUNK)
+    )
+
+
+def _scan_batch(batch: list[Chunk]) -> tuple[list[State], int]:
+    """Scan the chunks of one task; also say how many bytes that took."""
+    states: list[State] = []
+    size = 0
+    for chunk in batch:
+        if chunk.left.info.dtype in OPAQUE:
+            states.append(None if same_chunk(chunk) else _DIFFERENT)
+        else:
+            states.append(scan_chunk(chunk))
+        share = (chunk.stop - chunk.start) / chunk.left.info.count
+        size += int(share * chunk.left.info.size_bytes)
+        size += int(share * chunk.right.info.size_bytes) if chunk.right else 0
+    return states, size
+
+
+def _run(
+    plans: Iterable[Plan], engine: Engine, progress: Progress | None
+) -> Iterator[tuple[Plan, list[State]]]:
+    """Scan the chunks of every plan, many small ones or a part of a large one to a task."""
+    waiting: deque[Plan] = deque()
+    states: deque[State] = deque()
+
+    def ready() -> Iterator[tuple[Plan, list[State]]]:
+        while waiting and len(states) >= len(waiting[0].chunks):
+            plan = waiting.popleft()
+            yield plan, [states.popleft() for _ in plan.chunks]
+
+    for done, size in engine.map(_scan_batch, _batches(plans, waiting)):
+        states.extend(done)
+        if progress:
+            progress(size)
+        yield from ready()
+    yield from ready()
+
+
+def _batches(plans: Iterable[Plan], waiting: deque[Plan]) -> Iterator[list[Chunk]]:
+    batch: list[Chunk] = []
+    elements = 0
+    for plan in plans:
+        waiting.append(plan)
+        for chunk in plan.chunks:
+            batch.append(chunk)
+            elements += chunk.stop - chunk.start
+            if elements >= CHUNK or len(batch) >= _TOGETHER:
+                yield batch
+                batch, elements = [], 0
+    if batch:
+        yield batch
+
+
+def _complete(plan: Plan, states: list[State], engine: Engine) -> list[State]:
+    """Scan the equal chunks of a tensor that differs elsewhere: its norm needs them."""
+    equal = [at for at, state in enumerate(states) if state is None]
+    opaque = bool(plan.chunks) and plan.chunks[0].left.info.dtype in OPAQUE
+    if not equal or len(equal) == len(states) or opaque:
+        return states
+    again = ([plan.chunks[at]._replace(always=True)] for at in equal)
+    for at, (done, _) in zip(equal, engine.map(_scan_batch, again), strict=True):
+        states[at] = done[0]
+    return states
+
+
+def _delta(plan: Plan, states: list[State], epsilon: float) -> Delta:
+    pair = plan.pair
+    if _DIFFERENT in states:
+        dtype = pair.left.dtype if pair.left else ""
+        return Delta(pair, "uncompared", skipped=f"{dtype} is compared as bytes, and they differ")
+    whole = _merged(states)
+    if whole is None:
+        same_dtype = pair.left and pair.right and pair.left.dtype == pair.right.dtype
+        measures = () if same_dtype or plan.kind else (Scan(),)
+        kind: Kind = plan.kind or ("identical" if same_dtype else "recast")
+        return Delta(pair, kind, measures, plan.skipped)
+    info = pair.left or pair.right
+    shape, parts = (info.shape, 2 if info.dtype == "C64" else 1) if info else ((), 1)
+    scan = Scan.of_state(whole, shape, parts, pair.transform)
+    return Delta(pair, plan.kind or _kind(pair, scan, epsilon), (scan,), plan.skipped)
+
+
+def _merged(states: list[State]) -> bytes | bytearray | None:
+    known = [state for state in states if state is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    whole = bytearray(known[0])
+    for state in known[1:]:
+        merge(whole, state)
+    return whole
+
+
+def _kind(pair: Pair, scan: Scan, epsilon: float) -> Kind:
+    if pair.left and pair.right and pair.left.dtype != pair.right.dtype:
+        return "recast"
+    if scan.changed == 0:
+        return "identical"
+    return "within_epsilon" if epsilon > 0 and scan.over_epsilon == 0 else "changed"

@@ -1,0 +1,222 @@
+"""The standard measure: what one pass over a pair of tensors tells."""
+
+from __future__ import annotations
+
+from math import isfinite, log10, sqrt
+from typing import Any, Self
+
+from ..kernel import merge
+from ..kernel.layout import STATE
+from ..records import Record
+
+_EXTRA_FIELDS = 3
+
+
+class Scan(Record, frozen=True):
+    """Counts and sums over the elements of a pair; states add up, so chunks do.
+
+    Sides are over their own finite values, pairs over elements finite on both
+    sides; `m2` to `m4` are sums of powers about the mean. `kernel.layout` says
+    what each field counts.
+    """
+
+    count: int = 0
+    left_nan: int = 0
+    left_positive_infinite: int = 0
+    left_negative_infinite: int = 0
+    left_zeros: int = 0
+    left_odd: int = 0
+    right_nan: int = 0
+    right_positive_infinite: int = 0
+    right_negative_infinite: int = 0
+    right_zeros: int = 0
+    right_odd: int = 0
+    pairs: int = 0
+    bit_equal: int = 0
+    value_equal: int = 0
+    over_epsilon: int = 0
+    over_rounding: int = 0
+    sign_flips: int = 0
+    max_abs_at: int = 0
+    left_min: float = 0.0
+    left_max: float = 0.0
+    left_mean: float = 0.0
+    left_m2: float = 0.0
+    left_m3: float = 0.0
+    left_m4: float = 0.0
+    left_abs_sum: float = 0.0
+    right_min: float = 0.0
+    right_max: float = 0.0
+    right_mean: float = 0.0
+    right_m2: float = 0.0
+    right_m3: float = 0.0
+    right_m4: float = 0.0
+    right_abs_sum: float = 0.0
+    pair_left_mean: float = 0.0
+    pair_right_mean: float = 0.0
+    pair_left_m2: float = 0.0
+    pair_right_m2: float = 0.0
+    comoment: float = 0.0
+    max_abs: float = 0.0
+    abs_sum: float = 0.0
+    square_sum: float = 0.0
+    shape: tuple[int, ...] = ()
+    parts: int = 1  # numbers an element is made of: two for complex ones
+    transform: str | None = None
+
+    @classmethod
+    def of_state(
+        cls,
+        state: bytes | bytearray,
+        shape: tuple[int, ...] = (),
+        parts: int = 1,
+        transform: str | None = None,
+    ) -> Self:
+        """Read the kernel's state."""
+        return cls(*(*STATE.unpack(state), shape, parts, transform))
+
+    def _state(self) -> bytearray:
+        values = [getattr(self, name) for name in self.__struct_fields__[:-_EXTRA_FIELDS]]
+        return bytearray(STATE.pack(*values))
+
+    def __add__(self, later: Self) -> Self:
+        """Merge with the scan of the elements that follow."""
+        state = self._state()
+        merge(state, later._state())
+        described = later if self.count == 0 else self
+        return type(self).of_state(state, described.shape, described.parts, described.transform)
+
+    @property
+    def left_nonfinite(self) -> int:
+        """NaN and infinities on the left."""
+        return self.left_nan + self.left_positive_infinite + self.left_negative_infinite
+
+    @property
+    def right_nonfinite(self) -> int:
+        """NaN and infinities on the right."""
+        return self.right_nan + self.right_positive_infinite + self.right_negative_infinite
+
+    @property
+    def changed(self) -> int:
+        """Elements whose bits differ; across dtypes, whose values do."""
+        return self.count - self.bit_equal
+
+    @property
+    def left_square_sum(self) -> float:
+        """Sum of squares on the left, over the pairs."""
+        return self.pair_left_m2 + self.pairs * self.pair_left_mean**2
+
+    @property
+    def right_square_sum(self) -> float:
+        """Sum of squares on the right, over the pairs."""
+        return self.pair_right_m2 + self.pairs * self.pair_right_mean**2
+
+    @property
+    def dot(self) -> float:
+        """Sum of left times right, over the pairs."""
+        return self.comoment + self.pairs * self.pair_left_mean * self.pair_right_mean
+
+    @property
+    def relative_l2(self) -> float | None:
+        """‖right - left‖ / ‖left‖; None where left is all zeros."""
+        return _ratio(sqrt(self.square_sum), sqrt(self.left_square_sum))
+
+    @property
+    def cosine(self) -> float | None:
+        """Cosine of the angle between the two; None where one is all zeros."""
+        return _correlation(self.dot, self.left_square_sum, self.right_square_sum)
+
+    @property
+    def pearson(self) -> float | None:
+        """The cosine after taking the means away: honest where all values are of one sign."""
+        return _correlation(self.comoment, self.pair_left_m2, self.pair_right_m2)
+
+    @property
+    def max_abs_index(self) -> tuple[int, ...] | None:
+        """Where the largest move is, in the tensor's own coordinates."""
+        if self.max_abs == 0:
+            return None
+        place, index = self.max_abs_at // self.parts, []
+        for length in reversed(self.shape):
+            place, along = divmod(place, length)
+            index.append(along)
+        return tuple(reversed(index))
+
+    def figures(self) -> dict[str, Any]:
+        """Give the figures of the contract (cli.md, M); what cannot be known is None."""
+        left, right, moved = self.left_square_sum, self.right_square_sum, self.square_sum
+        norms = sqrt(left) + sqrt(right)
+        return {
+            "relative_l2": self.relative_l2,
+            "symmetric_l2": _ratio(sqrt(moved), norms),
+            "cosine": self.cosine,
+            "pearson": self.pearson,
+            "max_abs": _finite(self.max_abs) if self.pairs else None,
+            "max_abs_index": self.max_abs_index,
+            "mean_abs": _ratio(self.abs_sum, self.pairs),
+            "l2": _finite(sqrt(moved)) if self.pairs else None,
+            "changed_count": self.changed,
+            "changed_fraction": _ratio(self.changed, self.count),
+            "over_epsilon_count": self.over_epsilon,
+            "bit_equal_count": self.bit_equal,
+            "sign_flips": self.sign_flips,
+            "sqnr_db": _decibels(left, moved),
+            "within_storage_rounding": self.over_rounding == 0,
+            "left_nonfinite": self.left_nonfinite,
+            "right_nonfinite": self.right_nonfinite,
+            "transform": self.transform,
+        }
+
+    def side(self, side: str) -> dict[str, Any]:
+        """Describe one side: moments over its finite values, and counts of the rest."""
+        value = {name: getattr(self, f"{side}_{name}") for name in _SIDE}
+        nonfinite = value["nan"] + value["positive_infinite"] + value["negative_infinite"]
+        finite = self.count - nonfinite
+        variance = _ratio(value["m2"], finite)
+        known = finite > 0
+        return {
+            "mean": _finite(value["mean"]) if known else None,
+            "std": None if variance is None else sqrt(variance),
+            "min": value["min"] if known else None,
+            "max": value["max"] if known else None,
+            "mean_abs": _ratio(value["abs_sum"], finite),
+            "skewness": _standardised(value["m3"], value["m2"], finite, 3),
+            "kurtosis": _standardised(value["m4"], value["m2"], finite, 4),
+            "zeros": value["zeros"],
+            "nan": value["nan"],
+            "positive_infinite": value["positive_infinite"],
+            "negative_infinite": value["negative_infinite"],
+        }
+
+
+_SIDE = (
+    *("nan", "positive_infinite", "negative_infinite", "zeros"),
+    *("min", "max", "mean", "m2", "m3", "m4", "abs_sum"),
+)
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return _finite(part / whole) if whole else None
+
+
+def _correlation(product: float, left: float, right: float) -> float | None:
+    size = sqrt(left) * sqrt(right)
+    value = _ratio(product, size)
+    return None if value is None else max(-1.0, min(1.0, value))
+
+
+def _decibels(signal: float, noise: float) -> float | None:
+    if not (isfinite(signal) and isfinite(noise) and signal > 0 and noise > 0):
+        return None
+    return 10 * (log10(signal) - log10(noise))
+
+
+def _standardised(power_sum: float, m2: float, n: int, power: int) -> float | None:
+    spread = _ratio(m2, n)
+    if not spread:
+        return None
+    return _ratio(power_sum / n, spread ** (power / 2))

@@ -1,0 +1,93 @@
+"""The whole report as one object: what is kept, and read back as the same report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from json import dumps, loads
+from typing import Any
+
+import msgspec
+
+from ..errors import DifflensError
+from ..records import SCHEMA_VERSION, Envelope, Finding, Report, View
+from . import renderer
+from .rows import finite, spelled
+
+_FIRST = ("schema_version", "difflens")
+_BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
+
+
+@renderer(suffix=".json")
+def full_json(report: Report, view: View) -> str:  # noqa: ARG001  one signature for all
+    """One object with everything: both sides, totals, verdict, every tensor, every analysis."""
+    report = msgspec.structs.replace(report, analyses=tuple(map(_honest, report.analyses)))
+    try:
+        text = _object(report, _fast)
+    except UnicodeEncodeError:  # msgspec writes UTF-8 only; a lone surrogate is none
+        text = _object(report, _slow)
+    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escaped, text)
+
+
+def parse(text: str) -> Report:
+    """Read a report back: `parse(full_json(report, view)) == report`.
+
+    Numbers that are not finite come back as None, and in the evidence of a finding not at all.
+    """
+    try:
+        data = loads(text)
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise DifflensError(
+                f"the report has schema_version {version}, this difflens reads {SCHEMA_VERSION}",
+                hint="update difflens",
+            )
+        return msgspec.convert(data, Report)
+    except (ValueError, RecursionError) as error:  # msgspec.ValidationError is a ValueError
+        raise DifflensError(f"not a full-json report: {error}") from error
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON Schema of the object, as published in docs/full-report.schema.json."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"difflens full-json report, version {SCHEMA_VERSION}",
+        **msgspec.json.schema(Report),
+    }
+
+
+def _honest(envelope: Envelope) -> Envelope:
+    """Keep what plain null would lose or break: the user's infinity, the type of evidence."""
+    return msgspec.structs.replace(
+        envelope,
+        policy=spelled(envelope.policy),
+        findings=tuple(map(_with_finite_evidence, envelope.findings)),
+    )
+
+
+def _with_finite_evidence(finding: Finding) -> Finding:
+    kept = {key: value for key, value in finding.evidence.items() if finite(value) is not None}
+    return msgspec.structs.replace(finding, evidence=kept)
+
+
+def _object(report: Report, lines: Callable[[Iterable[Any]], list[str]]) -> str:
+    """Write a field a line, and in lists a record a line: people page through it, git diffs it."""
+    parts = []
+    for name in dict.fromkeys((*_FIRST, *report.__struct_fields__)):
+        value = getattr(report, name)
+        many = isinstance(value, tuple) and value
+        written = "[\n" + ",\n".join(lines(value)) + "\n]" if many else lines([value])[0]
+        parts.append(f'"{name}": {written}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _fast(values: Iterable[Any]) -> list[str]:
+    return msgspec.json.Encoder().encode_lines(values).decode().split("\n")[:-1]
+
+
+def _slow(values: Iterable[Any]) -> list[str]:
+    return [dumps(finite(msgspec.to_builtins(value))) for value in values]
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"

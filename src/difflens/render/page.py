@@ -1,0 +1,242 @@
+"""What the HTML page shows, as text and widths: the template only places it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from json import dumps
+from math import isfinite, log10
+from typing import Any, NamedTuple
+
+from ..escape import for_terminal
+from ..records import Envelope, MetadataChange, ModelInfo, Report, Row, Totals
+from .answers import LONGEST_SENTENCE, is_scalar, opening, scalar
+from .numbers import UNKNOWN, brackets, count, percent, plural, scientific, size
+from .rows import figures, finite, is_renamed, is_told, nonfinite_appeared, told_kind
+
+MOST_ROWS = 5000
+_LONGEST_VALUE = 400
+_LONGEST_DTYPE = 24
+_MOST_NAMES = 8
+# Bars run over six decades, the same in every report, so that two pages can be laid side by side.
+_DECADES = 6
+_WORDS = {"recast": "dtype", "reshaped": "shape", "uncompared": "not compared"}
+_TILES = ("changed", "recast", "reshaped", "added", "removed", "renamed", "tied", "uncompared",
+          "within_epsilon", "identical", "paired")  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """What a figure reads like, and what it sorts by."""
+
+    text: str
+    value: str = ""
+
+
+def page(report: Report) -> dict[str, Any]:
+    """Gather all the template needs."""
+    told = [row for row in report.tensors if is_told(row)]
+    shown = told[:MOST_ROWS]
+    return {
+        "title": f"{_last(report.left.path)} → {_last(report.right.path)}",
+        "verdict": report.verdict,
+        "sentence": for_terminal(report.verdict.sentence, LONGEST_SENTENCE),
+        "summary": opening(report.analyses),
+        "sides": [("left", _side(report.left)), ("right", _side(report.right))],
+        "tiles": _tiles(report.totals),
+        "measured": _measured(report.totals),
+        "rows": [_row(row) for row in shown],
+        "told": len(told),
+        "profile": _profile(shown),
+        "silent": _silent(report.totals),
+        "metadata": [_metadata(change) for change in report.metadata],
+        "analyses": [_analysis(envelope) for envelope in report.analyses],
+        "warnings": [_prose(warning) for warning in report.warnings],
+        "uncompared": _uncompared(report),
+        "footer": _footer(report),
+    }
+
+
+def _prose(text: str) -> str:
+    return for_terminal(text, _LONGEST_VALUE)
+
+
+def _last(path: str) -> str:
+    return for_terminal(path.rstrip("/").rpartition("/")[2] or path)
+
+
+def _side(model: ModelInfo) -> dict[str, Any]:
+    dtypes = sorted(model.dtypes.items(), key=lambda each: (-each[1], each[0]))
+    return {
+        "path": _prose(model.path),
+        "facts": [
+            ("format", _prose(model.format)),
+            ("tensors", f"{model.tensor_count:,}"),
+            ("parameters", f"{count(model.parameter_count)}"),
+            ("size", size(model.size_bytes)),
+            ("dtypes", _prose(", ".join(f"{name} ({number:,})" for name, number in dtypes))),
+        ],
+    }
+
+
+def _tiles(totals: Totals) -> list[tuple[str, str, str]]:
+    found = [(kind, f"{getattr(totals, kind):,}") for kind in _TILES if getattr(totals, kind)]
+    return [(kind, number, _word(kind)) for kind, number in found]
+
+
+def _word(kind: str) -> str:
+    return _WORDS.get(kind, kind.replace("_", " "))
+
+
+def _measured(totals: Totals) -> list[tuple[str, str]]:
+    values = [
+        ("relative L2", totals.relative_l2),
+        ("median L2", totals.median_relative_l2),
+    ]
+    return [(word, scientific(value)) for word, value in values if value is not None]
+
+
+def _row(row: Row) -> dict[str, Any]:
+    found = figures(row)
+    grown = nonfinite_appeared(row)
+    return {
+        "kind": told_kind(row),
+        "word": _word(told_kind(row)),
+        "name": for_terminal(row.name),
+        "note": _note(row),
+        "alarm": f"non-finite {grown[0]:,} → {grown[1]:,}" if grown else "",
+        "shape": _sides(row, "shape"),
+        "dtype": _sides(row, "dtype"),
+        "bar": _width(found["relative_l2"]),
+        "figures": [
+            ("relative L2", _cell(found["relative_l2"], scientific)),
+            ("max abs", _cell(found["max_abs"], scientific)),
+            ("changed", _cell(found["changed_fraction"], percent)),
+            ("cosine", _cell(found["cosine"], _cosine)),
+        ],
+    }
+
+
+def _note(row: Row) -> str:
+    if row.kind == "tied":
+        return _prose(row.how)
+    notes = []
+    if is_renamed(row) and row.left:
+        notes.append(f"was {for_terminal(row.left.name)} ({_prose(row.how)})")
+    if row.skipped:
+        notes.append(_prose(row.skipped))
+    if row.kind == "recast" and row.figures:
+        found = figures(row)
+        if found["changed_count"] == 0:
+            notes.append("values equal")
+        elif found["within_storage_rounding"]:
+            notes.append("within storage rounding")
+    return "; ".join(notes)
+
+
+def _sides(row: Row, what: str) -> str:
+    texts = [
+        brackets(side.shape) if what == "shape" else for_terminal(side.dtype, _LONGEST_DTYPE)
+        for side in (row.left, row.right)
+        if side
+    ]
+    return " → ".join(dict.fromkeys(texts))
+
+
+def _cell(value: Any, write: Any) -> Cell:
+    if value is None or not isfinite(value):
+        return Cell("")
+    return Cell(write(value), repr(float(value)))
+
+
+def _cosine(value: float) -> str:
+    text = f"{value:.6f}"
+    return ">0.999999" if text == "1.000000" and value < 1 else text
+
+
+def _width(value: float | None) -> str:
+    """Place a relative change between 1e-6 and 1 on a logarithmic scale, in percent."""
+    if value is None or not isfinite(value) or value <= 0:
+        return "0"
+    return f"{min(max(100 + 100 * log10(value) / _DECADES, 1), 100):.1f}"
+
+
+def _profile(rows: list[Row]) -> dict[str, Any] | None:
+    """Draw every measured change as one thin bar, in the order of the table."""
+    heights = [_width(figures(row)["relative_l2"]) for row in rows if row.figures]
+    if len(heights) < 8:
+        return None
+    bars = "".join(f"M{x} 100V{100 - float(y):.1f}h.8V100z" for x, y in enumerate(heights))
+    return {"path": bars, "count": len(heights)}
+
+
+def _silent(totals: Totals) -> str:
+    parts = [
+        f"{getattr(totals, kind):,} {word}"
+        for kind, word in (
+            ("identical", "identical"),
+            ("within_epsilon", "within epsilon"),
+            ("paired", "with the same shape and dtype"),
+        )
+        if getattr(totals, kind)
+    ]
+    return f"Same on both sides: {', '.join(parts)}." if parts else ""
+
+
+def _metadata(change: MetadataChange) -> tuple[str, str | None, str | None]:
+    left, right = (None if side is None else _prose(side) for side in (change.left, change.right))
+    return for_terminal(change.key), left, right
+
+
+def _analysis(envelope: Envelope) -> dict[str, Any]:
+    return {
+        "name": for_terminal(envelope.name).replace("_", " "),
+        "status": envelope.status.replace("_", " "),
+        "fields": list(_fields(envelope)),
+        "findings": [(for_terminal(each.subject), _prose(each.text)) for each in envelope.findings],
+        "assumptions": [_prose(each) for each in envelope.assumptions],
+        "method": _prose(envelope.method),
+    }
+
+
+def _fields(envelope: Envelope) -> Iterator[tuple[str, str, str]]:
+    reasons = {each.field: _reason(each.needs, each.why) for each in envelope.missing}
+    for name in dict.fromkeys((*envelope.fields, *reasons)):
+        if name != "sentence":
+            word = for_terminal(name).replace("_", " ")
+            yield word, _field(envelope.fields.get(name)), reasons.get(name, "")
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    if is_scalar(value):
+        return scalar(value)
+    if isinstance(value, list | tuple) and all(map(is_scalar, value)):
+        return _prose(", ".join(map(scalar, value)) or "none")
+    return _prose(dumps(finite(value), ensure_ascii=False))
+
+
+def _reason(needs: str, why: str) -> str:
+    return _prose("; ".join(filter(None, (needs and f"needs {needs}", why))))
+
+
+def _uncompared(report: Report) -> list[tuple[str, str]]:
+    reasons: dict[str, list[str]] = {}
+    for row in report.tensors:
+        if row.kind == "uncompared":
+            reasons.setdefault(row.skipped or UNKNOWN, []).append(row.name)
+    listed = [(_some(names), _prose(reason)) for reason, names in reasons.items()]
+    if report.totals.paired:
+        who = f"the values of {plural(report.totals.paired, 'tensor')}"
+        listed.append((who, "only names, shapes and dtypes were read"))
+    return listed[:MOST_ROWS]
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(for_terminal, names[:_MOST_NAMES]))
+    rest = len(names) - _MOST_NAMES
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
+
+
+def _footer(report: Report) -> str:
+    epsilon = f"epsilon {report.epsilon:g}" if report.epsilon else "bit for bit"
+    return f"difflens {report.difflens} · compared {epsilon} · schema {report.schema_version}"

@@ -1,0 +1,93 @@
+"""What every renderer asks of a row: is it told, and what is known of its sides."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from ..records import Row, TensorInfo
+
+# Every field of M in cli.md, in its order: what is not measured is null, never absent.
+FIGURES = (
+    "relative_l2", "symmetric_l2", "cosine", "pearson", "max_abs", "max_abs_index", "mean_abs",
+    "l2", "changed_count", "changed_fraction", "over_epsilon_count", "bit_equal_count",
+    "sign_flips", "sqnr_db", "within_storage_rounding", "left_nonfinite", "right_nonfinite",
+    "transform",
+)  # fmt: skip
+
+_QUIET = frozenset({"identical", "within_epsilon", "paired"})
+_TIED = "tied to "
+
+
+def is_renamed(row: Row) -> bool:
+    """Is it called differently on the two sides? A tied weight is told as tied instead."""
+    left, right = row.left, row.right
+    return left is not None and right is not None and left.name != right.name and row.kind != "tied"
+
+
+def is_told(row: Row) -> bool:
+    """Is there anything to say of it?"""
+    return row.kind not in _QUIET or is_renamed(row)
+
+
+def told_kind(row: Row) -> str:
+    """Name what there is to tell: a pair that is the same but for its name is renamed."""
+    return "renamed" if row.kind in _QUIET and is_renamed(row) else row.kind
+
+
+def figures(row: Row) -> dict[str, Any]:
+    """Give M: every figure of the contract, then those a further measure brought."""
+    empty: dict[str, Any] = dict.fromkeys(FIGURES)
+    return empty | {"transform": row.transform} | (row.figures or {})
+
+
+def statistics(info: TensorInfo | None, measured: dict[str, Any] | None) -> dict[str, Any]:
+    """Give S: the header is always known, the rest is null where nothing was measured."""
+    known: dict[str, Any] = dict.fromkeys(("mean", "std", "min", "max", "shape", "dtype"))
+    known["total_params"] = None
+    if info:
+        known |= {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
+    return known | (measured or {})
+
+
+def has_changed_values(row: Row) -> bool:
+    """Did a measured value move?"""
+    return bool(row.figures and row.figures.get("changed_count"))
+
+
+def tied_to(row: Row) -> str:
+    """Name the tensor it is tied to."""
+    return row.how.removeprefix(_TIED)
+
+
+def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
+    """Give the counts of NaN and infinity before and after where they grew."""
+    found = row.figures or {}
+    left, right = found.get("left_nonfinite") or 0, found.get("right_nonfinite") or 0
+    return (left, right) if right > left else None
+
+
+def finite(value: Any) -> Any:
+    """Give plain maps, lists and numbers; a number that is not finite is null (rulings 6)."""
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return value
+
+
+def spelled(value: Any) -> Any:
+    """Give plain maps, lists and numbers; what a user set and is not finite is its name.
+
+    >>> spelled({"threshold": float("inf")})
+    {'threshold': 'Infinity'}
+    """
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124
+    if isinstance(value, dict):
+        return {str(key): spelled(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [spelled(each) for each in value]
+    return value

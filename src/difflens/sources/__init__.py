@@ -1,0 +1,81 @@
+"""Model files in: one file a format, and the one door that opens them all."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from ..errors import UnknownFormat, UnreadableFile
+from ..escape import visible
+from ..protocols import ModelFile, Opener, TensorSource
+from ..registry import Entry, Registry
+
+source: Registry[Opener] = Registry("format", "difflens.sources")
+
+HEAD_BYTES = 4096
+
+
+def open_model(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  the word of the command line
+    limits: Mapping[str, int] | None = None,
+) -> TensorSource:
+    """Open a model file, an index, or a folder that holds one model.
+
+    The format is recognised by content; `format` forces a reader by name. `limits` raises limits
+    of `sources.limits` by name.
+    """
+    from .files import is_folder
+    from .limits import check
+    from .shards import open_folder, open_index
+
+    if not str(path):
+        raise UnreadableFile("''", "the path is empty")
+    path, limits = Path(path), check(limits)
+    if is_folder(path):
+        return open_folder(path, format, limits)
+    if path.name.endswith(".index.json"):
+        return open_index(path, format, limits)
+    return open_file(path, format, limits)
+
+
+def open_file(path: Path, forced: str | None, limits: Mapping[str, int]) -> TensorSource:
+    """Open one file with the reader that knows it; a failure leaves no descriptor behind."""
+    from .files import File
+    from .refusals import refusal
+
+    file = File(path, limits)
+    try:
+        head = file.read(0, min(HEAD_BYTES, file.size))
+        error = refusal(head, path, file.size)
+        if error:
+            raise error
+        entry = source[forced] if forced else _reader(head, file)
+        return entry.plugin(file)  # type: ignore[no-any-return]
+    except BaseException:
+        file.close()
+        raise
+
+
+def readers(*, strangers: bool = True) -> Iterator[Entry]:
+    """Yield the readers, our own before strangers: looking for those costs 20 ms."""
+    ours = set()
+    for name in source._stems():  # noqa: SLF001  until the registry can iterate over its own alone
+        import_module(f"{__name__}.{name.replace('-', '_')}")
+        if name in source._entries:  # noqa: SLF001
+            ours.add(name)
+            yield source[name]
+    if strangers:
+        yield from (entry for entry in source if entry.name not in ours)
+
+
+def _reader(head: bytes, file: ModelFile) -> Entry:
+    from .refusals import looks_like
+
+    for entry in readers():
+        if entry.options["recognise"](head, file.path):
+            return entry
+    seen = looks_like(head)
+    what = f"it looks like {seen}" if seen else f"it begins with {head[:8].hex(' ')}"
+    hint = "difflens list formats names the known ones"
+    raise UnknownFormat(visible(str(file.path)), f"no reader knows this format: {what}", hint=hint)

@@ -1,0 +1,91 @@
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hostile.files import CASES, MARKER, Case, read
+
+from difflens.errors import DifflensError
+from difflens.sources import open_model
+
+PARAMS = [
+    pytest.param(case, id=case.id, marks=[pytest.mark.slow] if case.slow else []) for case in CASES
+]
+
+
+@contextmanager
+def _descriptors(most: int | None) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most or soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _open_and_read(case: Case, path) -> None:
+    source = open_model(path)
+    try:
+        case.check(source)
+        for name in source.tensors:
+            read(source, name)
+        source.confirm()
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("case", PARAMS)
+def test_a_hostile_file_earns_its_sentence(case: Case, tmp_path):
+    if case.needs_user and os.geteuid() == 0:
+        pytest.skip("root is refused nothing")
+    path = case.build(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+
+    start = time.monotonic()
+    with _descriptors(case.most_open):
+        if case.outcome == "open":
+            _open_and_read(case, path)
+        elif case.outcome == "reject":
+            with pytest.raises(DifflensError) as caught:
+                open_model(path)
+            _is_a_good_sentence(caught.value, case.word)
+        else:
+            _bounded(case, path)
+
+    assert time.monotonic() - start < (60 if case.slow else 20)
+    assert before == sorted(tmp_path.rglob("*"))
+    assert not (tmp_path / MARKER).exists()
+
+
+def _bounded(case: Case, path) -> None:
+    try:
+        _open_and_read(case, path)
+    except DifflensError as error:
+        _is_a_good_sentence(error, case.word)
+
+
+def _is_a_good_sentence(error: DifflensError, word: str) -> None:
+    text = str(error)
+    assert word in text
+    assert text.isprintable()
+    assert "invalid" not in text.lower()
+    assert not text.endswith(".")
+    assert len(error.reason) < 700
+
+
+def test_every_rejection_leaves_no_descriptor_behind(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for case in CASES:
+        if case.outcome == "reject" and case.id.startswith(("S05", "S09", "S13", "X02", "X04")):
+            place = tmp_path / case.id.replace("/", "_").replace("\\", "_")
+            place.mkdir()
+            with pytest.raises(DifflensError):
+                open_model(case.build(place))
+
+    assert before == len(os.listdir("/proc/self/fd"))
+
+
+def test_the_ids_of_the_cases_are_their_own():
+    assert len(CASES) == len({case.id for case in CASES})
