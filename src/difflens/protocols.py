@@ -82,6 +82,8 @@ class Measure(Protocol):
     def figures(self) -> dict[str, Any]:
         """Give the numbers people see, by name."""
 
+    # A measure may also have `side(name) -> dict`, which describes "left" or "right" alone.
+
 
 Analysis = Callable[[Diff, Evidence, Policy], Envelope | Iterable[Finding]]
 Renderer = Callable[[Report, View], str]

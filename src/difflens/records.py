@@ -95,6 +95,16 @@ class Delta(Record, frozen=True):
         """Gather the numbers people see from every measure."""
         return {key: value for measure in self.measures for key, value in measure.figures().items()}
 
+    def stats(self, side: Literal["left", "right"]) -> dict[str, Any] | None:
+        """Describe one side's values; None where there is no such side or it was not measured."""
+        info = self.pair.left if side == "left" else self.pair.right
+        known = [each.side(side) for each in self.measures if hasattr(each, "side")]
+        if info is None or not known:
+            return None
+        form = {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
+        first = {key: known[0][key] for key in ("mean", "std", "min", "max")}
+        return {**first, **form, **known[0]}
+
     def measured(self, kind: type[MeasureT]) -> MeasureT | None:
         """Give the measure of that type, or None where it was not taken."""
         return next((measure for measure in self.measures if isinstance(measure, kind)), None)
@@ -117,6 +127,33 @@ class ModelInfo(Record, frozen=True):
     parameter_count: int
     size_bytes: int
     dtypes: dict[str, int]
+
+
+class Tensor(Record, frozen=True):
+    """One tensor of one model, with its statistics where they were asked for."""
+
+    info: TensorInfo
+    stats: dict[str, Any] | None = None
+    sha256: str | None = None
+
+
+class Inspected(Record, frozen=True):
+    """One model, looked at alone."""
+
+    model: ModelInfo
+    tensors: tuple[Tensor, ...]
+    metadata: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def nonfinite(self) -> dict[str, int]:
+        """The tensors that hold NaN or infinities, and how many."""
+        counts = {each.info.name: _nonfinite(each.stats or {}) for each in self.tensors}
+        return {name: count for name, count in counts.items() if count}
+
+
+def _nonfinite(stats: Mapping[str, Any]) -> int:
+    return sum(stats.get(kind, 0) for kind in ("nan", "positive_infinite", "negative_infinite"))
 
 
 class MetadataChange(Record, frozen=True):

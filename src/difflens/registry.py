@@ -71,6 +71,13 @@ class Registry(Generic[Plugin]):
         """List the names, ours and strangers'."""
         return [entry.name for entry in self]
 
+    def ours(self) -> Iterator[Entry]:
+        """Yield the plug-ins of the room's own folder, one import at a time."""
+        for stem in self._stems():
+            import_module(f"{self.room}.{stem.replace('-', '_')}")
+            if stem in self._entries:
+                yield self._entries[stem]
+
     def _stems(self) -> list[str]:
         folder = Path(import_module(self.room).__file__ or "").parent
         return [

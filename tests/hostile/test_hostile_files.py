@@ -3,6 +3,7 @@ import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hostile.files import CASES, MARKER, Case, read
@@ -29,7 +30,7 @@ def _open_and_read(case: Case, path) -> None:
     source = open_model(path)
     try:
         case.check(source)
-        for name in source.tensors:
+        for name in source.tensors if case.read_all else ():
             read(source, name)
         source.confirm()
     finally:
@@ -76,7 +77,7 @@ def _is_a_good_sentence(error: DifflensError, word: str) -> None:
 
 
 def test_every_rejection_leaves_no_descriptor_behind(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for case in CASES:
         if case.outcome == "reject" and case.id.startswith(("S05", "S09", "S13", "X02", "X04")):
             place = tmp_path / case.id.replace("/", "_").replace("\\", "_")
@@ -84,7 +85,7 @@ def test_every_rejection_leaves_no_descriptor_behind(tmp_path):
             with pytest.raises(DifflensError):
                 open_model(case.build(place))
 
-    assert before == len(os.listdir("/proc/self/fd"))
+    assert before == len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_the_ids_of_the_cases_are_their_own():

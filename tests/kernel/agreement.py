@@ -52,10 +52,10 @@ def tolerances(seen: dict[str, Any]) -> dict[str, float]:
     extremes = {}
     for side in ("left", "right"):
         n = finite(seen, side)
-        mean, m2, m3, m4 = (seen[f"{side}_{name}"] for name in ("mean", "m2", "m3", "m4"))
+        mean, m2, m4 = (seen[f"{side}_{name}"] for name in ("mean", "m2", "m4"))
         extremes[side] = max(-seen[f"{side}_min"], seen[f"{side}_max"])
         if n * _square(_square(2 * extremes[side])) > HUGE:
-            m3 = m4 = math.inf
+            m4 = math.inf
         rms = math.sqrt(_square(mean) + m2 / n) if n else 0.0
         slack, first = SLACK * rms, math.sqrt(n * m2)
         both = math.sqrt(m2) * math.sqrt(m4)

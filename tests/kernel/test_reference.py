@@ -30,7 +30,7 @@ ULPS = {
 }  # fmt: skip
 
 
-def number(code: int, dtype: str) -> float:
+def number(code: int, dtype: str) -> float:  # noqa: PLR0911 - one answer for each kind of code
     """Decode one element by the definition of its format."""
     bits = BITS[dtype]
     if dtype == "BOOL":
@@ -179,7 +179,7 @@ def test_every_figure_is_what_fractions_say(dtype, data, epsilon):
 
     expected = oracle(left, right, dtype, dtype, epsilon=epsilon)
     actual = figures(scanned(reference, left, right, dtype, epsilon=epsilon))
-    assert {} == disagreements(expected, actual)
+    assert disagreements(expected, actual) == {}
 
 
 @given(pair=mixed_pairs(), epsilon=st.sampled_from([0.0, 0.5, 1e-3, 100.0]))
@@ -187,7 +187,7 @@ def test_every_figure_is_what_fractions_say(dtype, data, epsilon):
 def test_every_figure_is_what_fractions_say_across_dtypes(pair, epsilon):
     expected = oracle(*pair, epsilon=epsilon)
     actual = figures(scanned(reference, *pair, epsilon=epsilon))
-    assert {} == disagreements(expected, actual)
+    assert disagreements(expected, actual) == {}
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in REAL if BITS[dtype] <= 16])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from render.reports import (
     EVERY,
-    M,
     SUMMARY,
+    M,
     changed,
     every_kind,
     hostile,
@@ -68,7 +68,7 @@ def test_stats_print_four_decimals() -> None:
 
     shown = cli(report(moved), View(stats=True))
 
-    assert "~ w: mean=0.1000->-0.2500, std=1.0000->1.5000\n" + TOTALS == shown
+    assert shown == "~ w: mean=0.1000->-0.2500, std=1.0000->1.5000\n" + TOTALS
 
 
 def test_stats_print_four_digits_where_four_decimals_would_hide_the_move() -> None:
@@ -154,6 +154,22 @@ def test_a_tensor_with_new_nonfinite_values_never_disappears_in_a_fold() -> None
     assert shown[1].endswith("NON-FINITE: 0 -> 5")
 
 
+def test_an_added_tensor_full_of_nan_stands_out() -> None:
+    shown = lines(report(row("w", "added", right_stats=stats(nan=3, positive_infinite=1))))
+
+    assert shown[0] == "+ w: F32 [64, 3] NON-FINITE: 0 -> 4"
+
+
+def test_a_number_as_long_as_a_hash_is_no_index_and_many_gaps_are_cut() -> None:
+    rows = [changed(f"h.{2 * i}.w") for i in range(50)]
+    rows += [changed(f"{'9' * 5000}{i}") for i in range(3)]
+
+    shown = lines(report(*rows))
+
+    assert shown[0].startswith("~ h.{0,2,4,6,...,98}.w (50): ")
+    assert len(shown) == 6
+
+
 def test_a_fold_says_how_many_of_its_figures_are_unknown() -> None:
     rows = [changed(f"h.{i}.w", relative_l2=None if i < 3 else 0.5) for i in range(60)]
 
@@ -196,6 +212,12 @@ def test_the_totals_say_how_far_the_model_moved() -> None:
         "290 tensors: 32 changed, 1 added, 257 identical; 1.1B parameters; "
         "relative_l2 3.1e-02 (median 2.0e-02); 2 warnings"
     )
+
+
+def test_the_totals_count_renames_beside_the_kinds() -> None:
+    shown = lines(report(totals=Totals(tensors=2, identical=2, renamed=2)))
+
+    assert shown[-2] == "2 tensors: 2 identical; 2 renamed; 1.1B parameters"
 
 
 def test_the_totals_name_both_parameter_counts_where_they_differ() -> None:

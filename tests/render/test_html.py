@@ -14,9 +14,10 @@ from difflens.render import page
 from difflens.render.html import html
 
 ALLOWED = {
-    "html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section", "script",
-    "article", "p", "b", "i", "span", "div", "h1", "h2", "h3", "dl", "dt", "dd", "ul", "li", "table",
-    "thead", "tbody", "tr", "th", "td", "button", "input", "svg", "path", "details", "summary",
+    "html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section",
+    "script", "article", "p", "b", "i", "span", "div", "h1", "h2", "h3", "dl", "dt", "dd", "ul",
+    "li", "table", "thead", "tbody", "tr", "th", "td", "button", "input", "svg", "path", "details",
+    "summary",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from math import fsum, isfinite, sqrt
+from math import fsum, inf, isfinite, sqrt
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ from ..records import Delta, Diff
 from .roles import block, is_parameter, role
 
 MOVED = frozenset({"changed", "recast", "within_epsilon"})
+KEPT = MOVED | {"identical"}
 GroupT = TypeVar("GroupT", bound=Hashable)
 
 
@@ -38,11 +39,12 @@ def moved_parameters(diff: Diff) -> list[Moved]:
     return [
         Moved(delta, scan)
         for delta, scan in diff.measured(Scan)
-        if delta.kind in MOVED and _is_float(delta)
+        if delta.kind in MOVED and is_float(delta)
     ]
 
 
-def _is_float(delta: Delta) -> bool:
+def is_float(delta: Delta) -> bool:
+    """Is it a float parameter on every side that has it?"""
     sides = (delta.pair.left, delta.pair.right)
     return is_parameter(delta.name, *(info.dtype for info in sides if info))
 
@@ -50,10 +52,10 @@ def _is_float(delta: Delta) -> bool:
 def relative_l2(moved: Iterable[Moved]) -> float | None:
     """sqrt(sum ‖d‖²) / sqrt(sum ‖left‖²); 0 where nothing moved, None where left is all zeros."""
     scans = [each.scan for each in moved]
-    energy = fsum(scan.square_sum for scan in scans)
+    energy = total(scan.square_sum for scan in scans)
     if energy == 0:
         return 0.0
-    share = _ratio(energy, fsum(scan.left_square_sum for scan in scans))
+    share = _ratio(energy, total(scan.left_square_sum for scan in scans))
     return None if share is None else sqrt(share)
 
 
@@ -69,10 +71,10 @@ def median_relative_l2(moved: Iterable[Moved]) -> float | None:
 def share_by_role(moved: list[Moved]) -> dict[str, float] | None:
     """Give each role's part of the whole squared difference, largest first."""
     energies = {
-        name: fsum(each.scan.square_sum for each in group)
+        name: total(each.scan.square_sum for each in group)
         for name, group in _grouped(moved, lambda each: role(each.name)).items()
     }
-    whole = fsum(energies.values())
+    whole = total(energies.values())
     ordered = sorted(energies.items(), key=lambda item: (-item[1], item[0]))
     if not (whole > 0 and isfinite(whole)):
         return None
@@ -84,11 +86,11 @@ def depth_profile(diff: Diff, moved: list[Moved]) -> list[dict[str, Any]]:
     still = {
         place
         for delta in diff.deltas
-        if delta.kind == "identical" and _is_float(delta) and (place := block(delta.name))
+        if delta.kind == "identical" and is_float(delta) and (place := block(delta.name))
     }
     groups = _grouped(moved, lambda each: block(each.name))
     places = sorted(still | {place for place in groups if place})
-    whole = fsum(each.scan.square_sum for each in moved)
+    whole = total(each.scan.square_sum for each in moved)
     return [
         {
             "block": f"{stack}.{index}".lstrip("."),
@@ -105,19 +107,27 @@ def concentration(moved: list[Moved]) -> dict[str, float] | None:
     G = 2 sum(i e_i) / (n sum(e_i)) - (n + 1) / n, with e_1 <= ... <= e_n (Gini 1912).
     """
     energies = sorted(each.scan.square_sum for each in moved)
-    whole = fsum(energies)
+    whole = total(energies)
     if not (whole > 0 and isfinite(whole)):
         return None
     n = len(energies)
-    ranked = fsum(rank * (energy / whole) for rank, energy in enumerate(energies, 1))
+    ranked = total(rank * (energy / whole) for rank, energy in enumerate(energies, 1))
     return {
-        "top5_share": fsum(energies[-5:]) / whole,
+        "top5_share": total(energies[-5:]) / whole,
         "gini": max(0.0, 2 * ranked / n - (n + 1) / n),
     }
 
 
+def total(values: Iterable[float]) -> float:
+    """Add up whatever the order; infinity where the sum is too large for a float."""
+    try:
+        return fsum(values)
+    except OverflowError:
+        return inf
+
+
 def _share(moved: Iterable[Moved], whole: float) -> float | None:
-    return _ratio(fsum(each.scan.square_sum for each in moved), whole) if whole else 0.0
+    return _ratio(total(each.scan.square_sum for each in moved), whole) if whole else 0.0
 
 
 def _ratio(part: float, whole: float) -> float | None:

@@ -24,7 +24,7 @@ _LONGEST_LINE = 2000
 class Commands(click.Group):
     """The files of this folder as commands; `difflens A B` is `difflens diff A B`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own
         """Name every command."""
         folder = Path(__file__).parent
         return sorted(path.stem for path in folder.glob("*.py") if path.stem[0] != "_")
@@ -92,7 +92,7 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         _say(DifflensError(error.format_message().rstrip("."), hint=_usage(error)))
         return EXIT_TROUBLE
-    except (DifflensError, OSError, MemoryError) as error:
+    except Exception as error:
         if "--debug" in arguments:
             raise
         _say(error)
@@ -108,6 +108,10 @@ def _say(error: BaseException) -> None:
         reason = f"{where}{(error.strerror or str(error)).lower()}"
     elif isinstance(error, MemoryError):
         reason = "there is not enough memory"
+    elif not isinstance(error, DifflensError):
+        reason = (
+            f"a fault of difflens itself: {type(error).__name__}: {error} (--debug shows where)"
+        )
     lines = [f"difflens: error: {for_terminal(reason, _LONGEST_LINE)}"]
     hint = getattr(error, "hint", "")
     if hint:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _PATIENCE = 0.5  # seconds before a bar is worth the import of rich
@@ -62,3 +63,13 @@ class _Bar:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def size_on_disk(path: str) -> int:
+    """Guess how many bytes reading a model will take; 0 where nothing can be said."""
+    where = Path(path)
+    try:
+        files = [where] if where.is_file() else list(where.glob("*.*"))
+        return sum(each.stat().st_size for each in files)
+    except (OSError, ValueError):
+        return 0

@@ -73,7 +73,7 @@ def command(left: str, right: str | None, **options: Any) -> int:
 def _known_renderer(name: str) -> None:
     from ..render import renderer
 
-    renderer[name]  # noqa: B018  an unknown name is told before anything is read
+    renderer[name]
 
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from ..registry import Entry
 
 _KINDS = ("formats", "analyses", "renderers")
 
@@ -15,7 +21,11 @@ def command(kind: str | None) -> None:
     from ..render import renderer
     from ..sources import source
 
-    registries = {"formats": source, "analyses": analysis, "renderers": renderer}
+    registries: dict[str, Iterable[Entry]] = {
+        "formats": source,
+        "analyses": analysis,
+        "renderers": renderer,
+    }
     for name in [kind] if kind else _KINDS:
         if not kind:
             click.echo(f"{name}:")

@@ -1,5 +1,6 @@
-"""Policy in, verdict out: what the counts of a diff add up to."""
+"""Policy in, verdict out."""
 
+from .report import report
 from .verdict import verdict
 
-__all__ = ["verdict"]
+__all__ = ["report", "verdict"]

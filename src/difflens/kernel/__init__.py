@@ -7,13 +7,19 @@ bytes. All release the GIL. `NAME` says which kernel is at work.
 """
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-if os.environ.get("DIFFLENS_KERNEL") == "numpy":  # for tests and for mistrust
-    from .reference import NAME, merge, same_bytes, scan
+if TYPE_CHECKING:
+    from ._scan import NAME, merge, same_bytes, scan
 else:
+    _chosen = "reference" if os.environ.get("DIFFLENS_KERNEL") == "numpy" else "_scan"
     try:
-        from ._scan import NAME, merge, same_bytes, scan
+        _kernel = import_module(f"{__name__}.{_chosen}")
     except ImportError:  # built without a compiler
-        from .reference import NAME, merge, same_bytes, scan
+        _kernel = import_module(f"{__name__}.reference")
+    NAME, merge, same_bytes, scan = (
+        getattr(_kernel, name) for name in ("NAME", "merge", "same_bytes", "scan")
+    )
 
 __all__ = ["NAME", "merge", "same_bytes", "scan"]

@@ -43,7 +43,7 @@ def _table(dtype: Any, codes: int = 256) -> _Floats:
     return table
 
 
-_TABLES = {
+_TABLES: dict[str, _Floats] = {
     "F8_E4M3": _table(ml_dtypes.float8_e4m3fn),
     "F8_E5M2": _table(ml_dtypes.float8_e5m2),
     "F8_E4M3FNUZ": _table(ml_dtypes.float8_e4m3fnuz),

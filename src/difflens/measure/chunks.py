@@ -7,6 +7,7 @@ depend on threads, shards or what else is in the file.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..dtypes import bits
@@ -76,6 +77,12 @@ def same_chunk(chunk: Chunk) -> bool:
         )
         for start in range(chunk.start, chunk.stop, STEP)
     )
+
+
+def steps(side: Side) -> Iterator[memoryview]:
+    """Yield a tensor's bytes, a step at a time; each view is good until the next one."""
+    for start in range(0, side.info.count, STEP):
+        yield _read(side, start, min(start + STEP, side.info.count), 0)
 
 
 def _read(side: Side, start: int, stop: int, which: int) -> memoryview:

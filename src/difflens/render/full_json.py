@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from json import dumps, loads
 from typing import Any
 
@@ -70,23 +70,22 @@ def _with_finite_evidence(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, evidence=kept)
 
 
-def _object(report: Report, lines: Callable[[Iterable[Any]], list[str]]) -> str:
+def _object(report: Report, encode: Callable[[Sequence[Any]], str]) -> str:
     """Write a field a line, and in lists a record a line: people page through it, git diffs it."""
     parts = []
     for name in dict.fromkeys((*_FIRST, *report.__struct_fields__)):
         value = getattr(report, name)
         many = isinstance(value, tuple) and value
-        written = "[\n" + ",\n".join(lines(value)) + "\n]" if many else lines([value])[0]
-        parts.append(f'"{name}": {written}')
+        parts.append(f'"{name}": ' + (f"[\n{encode(value)}\n]" if many else encode([value])))
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _fast(values: Iterable[Any]) -> list[str]:
-    return msgspec.json.Encoder().encode_lines(values).decode().split("\n")[:-1]
+def _fast(values: Sequence[Any]) -> str:
+    return msgspec.json.Encoder().encode_lines(values)[:-1].replace(b"\n", b",\n").decode()
 
 
-def _slow(values: Iterable[Any]) -> list[str]:
-    return [dumps(finite(msgspec.to_builtins(value))) for value in values]
+def _slow(values: Sequence[Any]) -> str:
+    return ",\n".join(dumps(finite(msgspec.to_builtins(value))) for value in values)
 
 
 def _escaped(match: re.Match[str]) -> str:

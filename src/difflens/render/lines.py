@@ -87,7 +87,7 @@ def _reshaped(row: Row) -> Line:
 def _one_sided(row: Row) -> Line:
     info = row.right or row.left
     text = f"{for_terminal(info.dtype)} {brackets(info.shape)}" if info else ""
-    return Line("+" if row.kind == "added" else "-", (row.name,), text)
+    return Line("+" if row.kind == "added" else "-", (row.name,), text, alarm=_alarm(row))
 
 
 def _dtypes(row: Row) -> str:

@@ -17,6 +17,7 @@ FIGURES = (
 
 _QUIET = frozenset({"identical", "within_epsilon", "paired"})
 _TIED = "tied to "
+_NONFINITE = ("nan", "positive_infinite", "negative_infinite")
 
 
 def is_renamed(row: Row) -> bool:
@@ -64,6 +65,8 @@ def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
     """Give the counts of NaN and infinity before and after where they grew."""
     found = row.figures or {}
     left, right = found.get("left_nonfinite") or 0, found.get("right_nonfinite") or 0
+    if row.kind == "added" and row.right_stats:
+        right = sum(row.right_stats.get(which) or 0 for which in _NONFINITE)
     return (left, right) if right > left else None
 
 

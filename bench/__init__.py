@@ -1,0 +1,1 @@
+"""What difflens promises to be fast at, measured against its peers in one run: `make bench`."""

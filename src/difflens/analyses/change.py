@@ -1,0 +1,52 @@
+"""A diff looked through once, for whoever wants to say what kind of change it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..measure.scan import Scan
+from ..records import SAME, Delta, Diff
+from .energy import KEPT, MOVED, Moved, is_float
+
+Numbers = dict[str, float]
+
+
+class Change(NamedTuple):
+    """What differs, what of it was measured, and the thresholds in force."""
+
+    deltas: tuple[Delta, ...]
+    differing: list[Delta]
+    measured: list[Moved]  # of those, what has one shape on both sides and was scanned
+    scans: dict[str, Scan]  # the same, by name
+    moved_parameters: int
+    parameters: int  # float parameters that both sides have in one shape
+    thresholds: dict[str, float]
+
+    @property
+    def is_measured(self) -> bool:
+        """Is there a difference, and none that is a matter of structure?"""
+        return 0 < len(self.differing) == len(self.measured)
+
+    @property
+    def new_nonfinite(self) -> dict[str, int]:
+        """How many NaN and infinities each tensor has more than before."""
+        more = {
+            name: scan.right_nonfinite - scan.left_nonfinite for name, scan in self.scans.items()
+        }
+        return {name: number for name, number in more.items() if number > 0}
+
+
+def take_in(diff: Diff, moved: list[Moved], thresholds: dict[str, float]) -> Change:
+    """Look the diff through."""
+    differing = [delta for delta in diff.deltas if delta.kind not in SAME]
+    scanned = [(delta, delta.measured(Scan)) for delta in differing if delta.kind in MOVED]
+    measured = [Moved(delta, scan) for delta, scan in scanned if scan is not None]
+    return Change(
+        diff.deltas,
+        differing,
+        measured,
+        {each.name: each.scan for each in measured},
+        sum(each.delta.kind not in SAME for each in moved),
+        sum(delta.kind in KEPT and is_float(delta) for delta in diff.deltas),
+        thresholds,
+    )

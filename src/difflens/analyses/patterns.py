@@ -1,0 +1,88 @@
+"""Tags: what kind of change it was, each with the numbers behind it.
+
+A tag is said only if it explains every difference between the models. The tags
+stand in order of precedence; the first that holds is the primary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..measure.scan import Scan
+from .change import Change, Numbers
+from .roles import role
+from .scale import uniform_scale
+
+
+def patterns(change: Change) -> dict[str, Numbers]:
+    """Give every tag that holds, the primary one first; `mixed` where none does."""
+    found: dict[str, Numbers] = {}
+    for tag, test in TAGS.items():
+        numbers = test(change)
+        if numbers is None:
+            continue
+        found[tag] = numbers
+        if tag in _WHOLE:
+            break
+    return found or {"mixed" if change.differing else "within_epsilon": _counts(change)}
+
+
+def _bitwise_identical(change: Change) -> Numbers | None:
+    identical = sum(delta.kind in {"identical", "tied"} for delta in change.deltas)
+    return {"identical": identical} if identical == len(change.deltas) else None
+
+
+def _dtype_cast(change: Change) -> Numbers | None:
+    scans = [each.scan for each in change.measured if each.delta.kind == "recast"]
+    if not scans or len(scans) < len(change.differing) or not all(map(is_rounding_only, scans)):
+        return None
+    return {"recast": len(scans), "over_rounding": 0}
+
+
+def is_rounding_only(scan: Scan) -> bool:
+    """Did no element move by more than storage rounding, and none stop being finite?"""
+    return scan.over_rounding == 0 and scan.left_nonfinite == scan.right_nonfinite
+
+
+def _only(is_one: Callable[[str], bool]) -> Callable[[Change], Numbers | None]:
+    def test(change: Change) -> Numbers | None:
+        if not change.differing or not all(is_one(delta.name) for delta in change.differing):
+            return None
+        return _counts(change)
+
+    return test
+
+
+def _sparse_delta(change: Change) -> Numbers | None:
+    elements = sum(each.scan.count for each in change.measured)
+    if not change.is_measured or not elements:
+        return None
+    fraction = sum(each.scan.changed for each in change.measured) / elements
+    limit = change.thresholds["sparse_fraction"]
+    return {"changed_fraction": fraction} if fraction < limit else None
+
+
+def _full_finetune(change: Change) -> Numbers | None:
+    if not change.moved_parameters or _sparse_delta(change):
+        return None
+    fraction = change.moved_parameters / change.parameters
+    limit = change.thresholds["full_fraction"]
+    return {"moved_fraction": fraction} if fraction >= limit else None
+
+
+def _counts(change: Change) -> Numbers:
+    return {"differing": len(change.differing), "tensors": len(change.deltas)}
+
+
+TAGS: dict[str, Callable[[Change], Numbers | None]] = {
+    "bitwise_identical": _bitwise_identical,
+    "dtype_cast": _dtype_cast,
+    "uniform_scale": uniform_scale,
+    "head_only": _only(lambda name: role(name) == "head"),
+    "bias_only": _only(lambda name: name.endswith("bias")),
+    "norm_only": _only(lambda name: role(name) == "norm"),
+    "sparse_delta": _sparse_delta,
+    "full_finetune": _full_finetune,
+}
+# These account for every element: no other tag adds anything to them.
+_WHOLE = frozenset({"bitwise_identical", "dtype_cast", "uniform_scale"})

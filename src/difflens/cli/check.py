@@ -1,0 +1,76 @@
+"""`difflens check FILE...`: is it whole, is it safe, is it finite?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE
+from ._options import limits_of, shared
+
+if TYPE_CHECKING:
+    from ..records import Inspected
+
+
+@click.command(name="check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
+@click.option("-o", "--output", type=click.Choice(["cli", "json"]), default="cli")
+@shared
+def command(files: tuple[str, ...], **options: Any) -> int:
+    """Read every byte of models: whole, safe to open, and finite?
+
+    Exit code: 0 yes, 1 NaN or infinities found, 2 unreadable or damaged.
+    """
+    return check_all(list(files), **options)
+
+
+def check_all(files: list[str], **options: Any) -> int:
+    """Check one file after another; the worst of them decides the exit code."""
+    from ..errors import DifflensError
+    from . import _say
+    from ._output import emit
+
+    checked: list[Inspected] = []
+    code = EXIT_SAME
+    for path in files:
+        try:
+            result = _check(path, options)
+        except DifflensError as error:
+            if len(files) == 1:
+                raise
+            _say(error)
+            code = EXIT_TROUBLE
+        else:
+            checked.append(result)
+            code = max(code, EXIT_DIFFERENT if result.nonfinite else EXIT_SAME)
+    if not options["quiet"] and checked:
+        emit(_told(checked, options), options["out"])
+    return code
+
+
+def _check(path: str, options: dict[str, Any]) -> Inspected:
+    from ..escape import for_terminal
+    from ..pipeline import inspect
+    from ._progress import progress_bar, size_on_disk
+
+    with progress_bar(size_on_disk(path)) as advance:
+        result = inspect(
+            path,
+            statistics=True,
+            format=options["format"],
+            limits=limits_of(options["limits"]),
+            threads=options["threads"],
+            progress=advance,
+        )
+    for warning in result.warnings:
+        sys.stderr.write(f"difflens: warning: {for_terminal(warning, 1000)}\n")
+    return result
+
+
+def _told(checked: list[Inspected], options: dict[str, Any]) -> str:
+    from ..render.inventory import checked_json, checked_text
+
+    return checked_json(checked) if options["output"] == "json" else checked_text(checked)

@@ -1,0 +1,29 @@
+"""Which pairs the user wants to see, by name."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import DifflensError
+from ..records import Pair
+
+
+def kept(pairs: list[Pair], path: str | None, ignore: str | None) -> list[Pair]:
+    """Keep pairs whose name contains `path`, drop those `ignore` finds a match in.
+
+    Either side's name counts, so that a renamed tensor is not torn apart.
+    """
+    if path is None and ignore is None:
+        return pairs
+    wanted = re.sub(r"^tensors?\.", "", path or "")
+    try:
+        unwanted = re.compile(ignore) if ignore else None
+    except re.error as error:
+        raise DifflensError(f"{ignore!r} is no regular expression: {error}") from error
+
+    def keeps(pair: Pair) -> bool:
+        names = [info.name for info in (pair.left, pair.right) if info]
+        found = any(wanted in name for name in names)
+        return found and not (unwanted and any(map(unwanted.search, names)))
+
+    return [pair for pair in pairs if keeps(pair)]

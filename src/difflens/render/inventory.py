@@ -1,0 +1,136 @@
+"""Text and JSON about one model looked at alone: what `show` and `check` print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from ..escape import for_terminal
+from ..records import Inspected, Tensor
+from .numbers import count, plural
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_MOST_BAD = 20
+
+
+def size(number: float) -> str:
+    """Write a number of bytes for people.
+
+    >>> size(1536)
+    '1.5 KiB'
+    """
+    for unit in _UNITS[:-1]:
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} {_UNITS[-1]}"
+
+
+def show_text(shown: Inspected) -> str:
+    """List a model's tensors for people."""
+    lines = [_headline(shown), *_metadata(shown), *_table(shown.tensors)]
+    return "\n".join(lines) + "\n"
+
+
+def show_stable(shown: Inspected) -> str:
+    """List a model so that two listings can be diffed: no path, a fingerprint a tensor."""
+    lines = [f"# {key}: {for_terminal(value)}" for key, value in sorted(shown.metadata.items())]
+    for each in shown.tensors:
+        stats = each.stats or {}
+        moments = " ".join(f"{key}={_number(stats.get(key))}" for key in ("mean", "std"))
+        print_ = f" sha256={each.sha256[:16]}" if each.sha256 else ""
+        shape = list(each.info.shape)
+        lines.append(f"{for_terminal(each.info.name)} {each.info.dtype} {shape} {moments}{print_}")
+    return "\n".join(lines) + "\n"
+
+
+def show_json(shown: Inspected) -> str:
+    """Give all that is known as one JSON object."""
+    return json.dumps(shown.to_dict(), indent=1) + "\n"
+
+
+def checked_text(checked: Iterable[Inspected]) -> str:
+    """Say of each model whether it is whole and finite."""
+    lines: list[str] = []
+    for each in checked:
+        bad = each.nonfinite
+        facts = f"{_headline(each)}, read to the last byte"
+        if not bad:
+            lines.append(f"ok   {facts}, all finite")
+            continue
+        lines.append(f"BAD  {facts}: NaN or infinities in {plural(len(bad), 'tensor')}")
+        held = {tensor.info.name: tensor.stats or {} for tensor in each.tensors}
+        worst = list(bad)[:_MOST_BAD]
+        lines.extend(f"     {for_terminal(name)}: {_kinds(held[name])}" for name in worst)
+        if len(bad) > _MOST_BAD:
+            lines.append(f"     and {len(bad) - _MOST_BAD} more")
+    return "\n".join(lines) + "\n"
+
+
+def checked_json(checked: Iterable[Inspected]) -> str:
+    """Give each model's answer as JSON."""
+    rows = [
+        {
+            "path": each.model.path,
+            "format": each.model.format,
+            "tensors": each.model.tensor_count,
+            "finite": not each.nonfinite,
+            "nonfinite": each.nonfinite,
+            "warnings": list(each.warnings),
+        }
+        for each in checked
+    ]
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def _headline(shown: Inspected) -> str:
+    model = shown.model
+    dtypes = ", ".join(f"{number:,} {dtype}" for dtype, number in model.dtypes.items())
+    facts = [
+        model.format,
+        f"{plural(model.tensor_count, 'tensor')} ({dtypes})" if dtypes else "no tensors",
+        f"{count(model.parameter_count)} parameters",
+        size(model.size_bytes),
+    ]
+    return f"{for_terminal(model.path)}: {', '.join(facts)}"
+
+
+def _metadata(shown: Inspected) -> list[str]:
+    return [
+        f"  {for_terminal(key)}: {for_terminal(value)}"
+        for key, value in sorted(shown.metadata.items())
+    ]
+
+
+def _table(tensors: Sequence[Tensor]) -> list[str]:
+    rows = [_cells(each) for each in tensors]
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _cells(each: Tensor) -> list[str]:
+    info, stats = each.info, each.stats
+    cells = [for_terminal(info.name), info.dtype, str(list(info.shape)), size(info.size_bytes)]
+    if stats is not None:
+        cells += [f"{key}={_number(stats[key])}" for key in ("mean", "std", "min", "max")]
+        cells += [_kinds(stats)]
+    return cells
+
+
+def _kinds(stats: dict[str, int]) -> str:
+    names = {"nan": "NaN", "positive_infinite": "+inf", "negative_infinite": "-inf"}
+    return ", ".join(f"{stats[key]:,} {name}" for key, name in names.items() if stats.get(key))
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.4g}"

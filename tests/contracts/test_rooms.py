@@ -1,0 +1,133 @@
+"""Who may import whom: the table of the house, held by a program."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "difflens"
+GROUND = {"errors", "escape", "dtypes", "records", "protocols", "registry"}
+
+# What each room may import of ours, beside itself.
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "escape": set(),
+    "dtypes": {"errors"},
+    "records": {"errors", "dtypes"},
+    "protocols": {"records"},
+    "registry": {"errors"},
+    "sources": GROUND,
+    "pairing": GROUND,
+    "kernel": {"errors"},
+    "measure": GROUND | {"kernel"},
+    "analyses": GROUND | {"measure", "stats"},
+    "judge": GROUND | {"stats"},
+    "render": GROUND,
+    "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
+    "cli": GROUND | {"pipeline", "analyses", "render", "sources", "kernel"},
+}
+
+# Outside libraries a room may import, and those it may import only inside functions.
+STANDARD = {"click": {"cli"}, "msgspec": {"records", "pairing", "measure", "render", "cli"}}
+LATE = {
+    "numpy": {"sources", "measure", "analyses", "cli"},
+    "ml_dtypes": {"cli"},
+    "rich": {"cli", "render"},
+    "jinja2": {"render"},
+    "yaml": {"render", "cli"},
+    "scipy": {"analyses"},
+}
+NEVER = {"pickle", "marshal", "torch", "shelve", "mmap"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Yield line, module and whether the import stands at the top of its file."""
+    tree = ast.parse(path.read_text())
+    top = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, id(node) in top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, resolved(path, node), id(node) in top
+
+
+def resolved(path: Path, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    here = ("difflens", *path.relative_to(SOURCE).with_suffix("").parts)
+    parents = here[: len(here) - node.level] or ("difflens",)
+    name = node.module or node.names[0].name
+    return ".".join([*parents, name])
+
+
+def breaches(path: Path) -> Iterator[str]:
+    room = room_of(path)
+    for line, module, at_top in imports(path):
+        first, *rest = module.split(".")
+        where = f"{path.name}:{line}"
+        if first == "difflens":
+            other = rest[0] if rest else ""
+            if other and other != room and other not in ROOMS[room] | {"__version__"}:
+                yield f"{where}: {room} may not import {other}"
+        elif first in NEVER:
+            yield f"{where}: nobody may import {first}"
+        elif first in LATE and (path.name != "reference.py"):
+            if room not in LATE[first]:
+                yield f"{where}: {room} may not import {first}"
+            elif at_top:
+                yield f"{where}: {first} may be imported inside a function only"
+        elif first in STANDARD and room not in STANDARD[first]:
+            yield f"{where}: {room} may not import {first}"
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in ROOMS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_imports_only_what_the_house_allows(path):
+    assert list(breaches(path)) == []
+
+
+def test_every_room_stands_in_the_table():
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name[0] != "_"}
+
+    assert rooms - set(ROOMS) == set()
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "breach"),
+    [
+        ("analyses", "from ..render import renderer", "analyses may not import render"),
+        ("measure", "import torch", "nobody may import torch"),
+        ("render", "import jinja2", "jinja2 may be imported inside a function only"),
+        ("sources", "import pickle", "nobody may import pickle"),
+        ("pairing", "import numpy", "pairing may not import numpy"),
+    ],
+)
+def test_a_breach_is_found_and_told(tmp_path, monkeypatch, room, text, breach):
+    monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)
+    path = tmp_path / room / "planted.py"
+    path.parent.mkdir()
+    path.write_text(text)
+
+    assert [said.partition(": ")[2] for said in breaches(path)] == [breach]
+
+
+def test_no_read_path_can_run_what_it_reads():
+    """No evaluation, no unpickling, no extraction anywhere in the package."""
+    banned = {"eval", "exec", "compile", "__import__", "extractall", "extract", "loads_pickle"}
+    found = [
+        f"{path.name}:{node.lineno} {name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        for name in [getattr(node.func, "id", getattr(node.func, "attr", ""))]
+        if name in banned and not (name == "compile" and getattr(node.func, "attr", ""))
+    ]
+
+    assert found == []

@@ -1,0 +1,95 @@
+import pytest
+from sources.test_shards import A, B, split
+
+from difflens.errors import UnknownFormat, UnreadableFile
+from difflens.sources import open_model
+from difflens.sources.folders import describe_folder_files
+
+
+def cache(root, **snapshots):
+    """Build a cache of Hugging Face: snapshots hold links into blobs."""
+    (root / "blobs").mkdir(parents=True)
+    (root / "refs").mkdir()
+    for commit, tensors in snapshots.items():
+        split(root / "blobs", **{commit: tensors})
+        place = root / "snapshots" / commit
+        place.mkdir(parents=True)
+        (place / "model.safetensors").symlink_to(f"../../blobs/{commit}.safetensors")
+        (place / "config.json").write_text("{}")
+    return root
+
+
+def opened(path) -> list[str]:
+    model = open_model(path)
+    model.close()
+    return list(model.tensors)
+
+
+def test_a_snapshot_of_links_is_a_model(tmp_path):
+    root = cache(tmp_path / "models--org--name", c1=A)
+
+    assert opened(root / "snapshots" / "c1") == ["a"]
+
+
+def test_the_root_of_a_cache_means_its_only_snapshot(tmp_path):
+    assert opened(cache(tmp_path / "models--org--name", c1=A)) == ["a"]
+
+
+def test_the_root_of_a_cache_means_the_snapshot_of_main(tmp_path):
+    root = cache(tmp_path / "models--org--name", c1=A, c2=B)
+    (root / "refs" / "main").write_text("c2\n")
+
+    assert opened(root) == ["b"]
+    assert {"config.json": root / "snapshots" / "c2" / "config.json"} == describe_folder_files(root)
+
+
+def test_several_snapshots_and_no_main_is_an_error_that_names_them(tmp_path):
+    with pytest.raises(UnknownFormat, match="'c1', 'c2'"):
+        open_model(cache(tmp_path / "models--org--name", c1=A, c2=B))
+
+
+@pytest.mark.parametrize("text", ["gone", "../snapshots/c1", "", "/etc", "\x1b[2J", "x" * 9999])
+def test_main_can_only_mean_a_snapshot_that_is_there(text, tmp_path):
+    root = cache(tmp_path / "models--org--name", c1=A)
+    (root / "refs" / "main").write_text(text)
+
+    with pytest.raises(UnreadableFile, match="which is not there") as caught:
+        open_model(root)
+    assert str(caught.value).isprintable()
+
+
+def test_models_in_sub_folders_earn_a_hint(tmp_path):
+    split(tmp_path / "sub", model=A)
+
+    with pytest.raises(UnknownFormat) as caught:
+        open_model(tmp_path)
+    assert "-r" in caught.value.hint
+
+
+def test_an_empty_folder_earns_no_hint_to_look_below(tmp_path):
+    with pytest.raises(UnknownFormat, match="no model in this folder") as caught:
+        open_model(tmp_path)
+    assert caught.value.hint == ""
+
+
+def test_weights_no_reader_knows_are_named(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+
+    with pytest.raises(UnknownFormat, match=r"'pytorch_model\.bin'"):
+        open_model(tmp_path)
+
+
+def test_hidden_files_are_no_weights(tmp_path):
+    split(tmp_path, model=A)
+    (tmp_path / "._model.safetensors").write_bytes(b"finder")
+
+    assert opened(tmp_path) == ["a"]
+
+
+def test_files_beside_the_weights_are_found_by_name(tmp_path):
+    for name in ("config.json", "tokenizer.json", "README.md", "model.safetensors"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "vocab.json").mkdir()
+
+    assert list(describe_folder_files(tmp_path)) == ["config.json", "tokenizer.json"]
+    assert describe_folder_files(tmp_path / "config.json") == {}
