@@ -11,8 +11,10 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from math import prod
 from os import fsync, truncate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -30,6 +32,7 @@ _BLOCK = 1 << 22  # random values a tensor repeats: far more than a branch predi
 _SPREAD = {"F8_E4M3": 1.0}  # eight-bit weights are scaled before they are stored
 _SPRINKLE = 1 << 20  # bytes from one differing byte of a sparse pair to the next
 
+Tensors = dict[str, tuple[str, list[int]]]  # by name: dtype and shape
 Header = dict[str, dict[str, Any]]
 
 
@@ -94,15 +97,19 @@ def _warm(path: Path) -> None:
             pass
 
 
-def _changed(folder: Path, left_dtype: str, size: int, right_dtype: str = "") -> None:
+def _changed(left_dtype: str, folder: Path, size: int, right_dtype: str = "") -> None:
     """Write a pair of one dtype (or two), and a copy of its left side."""
     right_dtype = right_dtype or left_dtype
     count = max(1, size // TENSORS // WIDTH[left_dtype])
     names = [f"model.layers.{i}.mlp.down_proj.weight" for i in range(TENSORS)]
     pair = pair_in(folder)
-    with pair.left.open("wb") as left, pair.right.open("wb") as right, pair.equal.open("wb") as same:
+    with (
+        pair.left.open("wb") as left,
+        pair.right.open("wb") as right,
+        pair.equal.open("wb") as same,
+    ):
         for file, dtype in ((left, left_dtype), (right, right_dtype), (same, left_dtype)):
-            _write_header(file, _flat(dict.fromkeys(names, (dtype, count))))
+            _write_header(file, _flat(dict.fromkeys(names, (dtype, [count]))))
         for seed in range(TENSORS):
             before, after = _blocks(seed, min(count, _BLOCK), left_dtype, right_dtype)
             for start in range(0, count, _BLOCK):
@@ -149,7 +156,7 @@ def _encoded(values: np.ndarray[Any, np.dtype[np.float32]], dtype: str) -> Bits:
 
 def _mixed(folder: Path, size: int) -> None:
     """Write an F32 model, and the same cast to BF16."""
-    _changed(folder, "F32", size, "BF16")
+    _changed("F32", folder, size, "BF16")
 
 
 def _large(folder: Path, size: int) -> None:
@@ -187,35 +194,36 @@ def _large_full(folder: Path, size: int) -> None:
             fsync(file.fileno())
 
 
-def _large_tensors(size: int) -> dict[str, tuple[str, int]]:
-    others = {f"model.layers.{i}.weight": ("BF16", size // 2 // 16 // 2) for i in range(16)}
-    return {"model.embed_tokens.weight": ("F32", size // 2 // 4), **others}
+def _large_tensors(size: int) -> Tensors:
+    others = {f"model.layers.{i}.weight": ("BF16", [size // 2 // 16 // 2]) for i in range(16)}
+    return {"model.embed_tokens.weight": ("F32", [size // 2 // 4]), **others}
 
 
 def _sharded(folder: Path, tensors: int, size: int) -> None:
-    """Write two sharded models of sparse files; every thousandth tensor changed its dtype."""
+    """Write two sharded models of sparse files; one tensor in a hundred changed its dtype."""
     pair = pair_in(folder)
     names = [f"model.layers.{i // 512}.mlp.experts.{i % 512}.weight" for i in range(tensors)]
-    count = size // tensors // 2
+    shape = [size // tensors // 2 // 2000, 2000]
     for model, other in ((pair.left, "BF16"), (pair.right, "F16")):
         model.mkdir()
         weight_map: dict[str, str] = {}
         for shard, part in enumerate(_parts(names, SHARDS), 1):
             path = model / f"model-{shard:05}-of-{SHARDS:05}.safetensors"
             kinds = {name: (other if name.endswith("99.weight") else "BF16") for name in part}
-            header = _flat({name: (dtype, count) for name, dtype in kinds.items()})
+            header = _flat({name: (dtype, shape) for name, dtype in kinds.items()})
             with path.open("wb") as file:
                 begin = _write_header(file, header)
             truncate(path, begin + _end(header))
             weight_map.update(dict.fromkeys(part, path.name))
-        index = {"metadata": {"total_size": tensors * count * 2}, "weight_map": weight_map}
+        total = tensors * prod(shape) * 2
+        index = {"metadata": {"total_size": total}, "weight_map": weight_map}
         (model / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
 def _many(folder: Path, tensors: int) -> None:
     """Write a pair of tensors of one byte each."""
     pair = pair_in(folder)
-    header = _flat({f"t{i:07}": ("U8", 1) for i in range(tensors)})
+    header = _flat({f"t{i:07}": ("U8", [1]) for i in range(tensors)})
     for path, value in ((pair.left, b"\1"), (pair.right, b"\2")):
         with path.open("wb") as file:
             _write_header(file, header)
@@ -227,14 +235,14 @@ def _parts(names: list[str], count: int) -> Iterator[list[str]]:
         yield names[i * len(names) // count : (i + 1) * len(names) // count]
 
 
-def _flat(tensors: dict[str, tuple[str, int]]) -> Header:
-    """Lay tensors out one after the other; each is given by its dtype and its element count."""
+def _flat(tensors: Tensors) -> Header:
+    """Lay tensors out one after the other."""
     width = {**WIDTH, "U8": 1}
     header: Header = {}
     begin = 0
-    for name, (dtype, count) in tensors.items():
-        end = begin + count * width[dtype]
-        header[name] = {"dtype": dtype, "shape": [count], "data_offsets": [begin, end]}
+    for name, (dtype, shape) in tensors.items():
+        end = begin + prod(shape) * width[dtype]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
         begin = end
     return header
 
@@ -251,8 +259,8 @@ def _write_header(file: BinaryIO, header: Header) -> int:
     return 8 + len(text)
 
 
-_MAKERS = {
-    **{dtype: lambda folder, size, dtype=dtype: _changed(folder, dtype, size) for dtype in WIDTH},
+_MAKERS: dict[str, Callable[..., None]] = {
+    **{dtype: partial(_changed, dtype) for dtype in WIDTH},
     "mixed": _mixed,
     "large": _large,
     "large_full": _large_full,

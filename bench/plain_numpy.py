@@ -63,15 +63,16 @@ def compare(left_bits: Array, left: Array, right_bits: Array, right: Array) -> d
     both = np.isfinite(left) & np.isfinite(right)
     before, after = left[both], right[both]
     moved = np.abs(after - before)
+    flipped = (np.signbit(before) != np.signbit(after)) & (before != 0) & (after != 0)
     return {
         "bit_equal": np.count_nonzero(left_bits == right_bits),
         "value_equal": np.count_nonzero(left == right),
         "max_abs": moved.max(),
-        "max_at": int(np.flatnonzero(both)[moved.argmax()]) if not both.all() else moved.argmax(),
+        "max_at": np.flatnonzero(both)[moved.argmax()],
         "abs_sum": moved.sum(),
         "square_sum": np.dot(moved, moved),
         "dot": np.dot(before, after),
-        "sign_flips": np.count_nonzero(np.sign(before) * np.sign(after) < 0),
+        "sign_flips": np.count_nonzero(flipped),
     }
 
 

@@ -186,7 +186,7 @@ class Finding(Record, frozen=True):
     name: str
     subject: str
     text: str
-    evidence: dict[str, float]
+    evidence: dict[str, float | None]
 
 
 class Missing(Record, frozen=True):

@@ -172,6 +172,7 @@ def entry_cases() -> Iterator[Case]:
     yield no("S11-first-begins-late", one(entry("U8", [4], 4, 8), bytes(8)), "hole")
     for text in ("[2,9223372036854775807]", "[4294967296,4294967296]", "[2,18446744073709551614]"):
         yield no(f"S12-{text}", shape(text), "overflow")
+    yield no("S12-in-bits", one(entry("F64", [2**59], 0, 2**62)), "overflow")
     yield no("S12-before-a-zero", one(entry("U8", [2**62, 2**62, 0], 0, 0), b""), "overflow")
     for text in ("[-1]", "[1.0]", "[true]", '["4"]', "[1e0]", "[NaN]", "[null]", "[[4]]", "4"):
         yield no(f"S13-{text}", shape(text), "whole" if text != "4" else "shape")

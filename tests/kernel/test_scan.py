@@ -202,20 +202,44 @@ def test_a_side_without_finite_values_has_no_figures(kernel):
     assert (seen["pairs"], seen["max_abs"], seen["comoment"]) == (0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("cut", [False, True], ids=["whole", "continued"])
 @pytest.mark.parametrize("partner", [np.inf, np.nan])
-def test_a_value_whose_partner_is_not_finite_weighs_nothing_in_the_pairs(kernel, partner, cut):
+def test_a_value_whose_partner_is_not_finite_weighs_nothing_in_the_pairs(kernel, partner):
     left = np.array([1.0, 1.0, 1.0, 0.0, 3e38], "<f4")
     right = np.array([1.0, 1.0, 0.0, 0.0, partner], "<f4")
-    state = scanned(kernel, left[:1].tobytes(), right[:1].tobytes(), "F32")
-    if not cut:
-        state = bytearray(layout.STATE.size)
-    kernel.scan(left[cut:].tobytes(), right[cut:].tobytes(), "F32", "F32", 0.0, state)
-    seen = figures(state)
+    seen = figures(scanned(kernel, left.tobytes(), right.tobytes(), "F32"))
 
     assert seen["pair_left_mean"] == pytest.approx(0.75, rel=1e-12)
     assert seen["pair_left_m2"] == pytest.approx(0.75, rel=1e-12)
     assert seen["comoment"] == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 5, 9_000, 19_999])
+def test_nor_does_it_in_the_blocks_that_follow(kernel, place):
+    rng = np.random.default_rng(10)
+    left = rng.normal(1.0, 1.0, 20_000).astype("<f4")
+    right = left + rng.normal(size=left.size).astype("<f4")
+    left[place], right[place] = 3e38, np.nan
+    seen = figures(scanned(kernel, left.tobytes(), right.tobytes(), "F32"))
+
+    expected = long_summary(np.delete(left, place), np.delete(right, place))
+    paired = [index for index in range(9) if index not in {0, 4}]  # the left side has the outlier
+    np.testing.assert_allclose(
+        np.array(summary(seen))[paired], np.array(expected, float)[paired], rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("alone", [1.0, 0.999], ids=["always", "mostly"])
+def test_a_side_keeps_its_digits_where_the_other_is_not_finite(kernel, alone):
+    rng = np.random.default_rng(11)
+    right = 1e8 + rng.normal(size=20_000)
+    left = np.where(rng.random(right.size) < alone, np.nan, rng.normal(size=right.size))
+    seen = figures(scanned(kernel, left.tobytes(), right.tobytes(), "F64"))
+
+    exact = np.asarray(right, np.longdouble)
+    deviation = exact - exact.mean()
+    assert seen["right_mean"] == pytest.approx(float(exact.mean()), rel=1e-12)
+    assert seen["right_m2"] == pytest.approx(float((deviation**2).sum()), rel=1e-7)
+    assert seen["right_m4"] == pytest.approx(float((deviation**4).sum()), rel=1e-6)
 
 
 # Laws
@@ -497,8 +521,10 @@ def test_ten_thousand_scans_leak_nothing(kernel):
     left, right, state = bytearray(b"abcd" * 8), bytes(32), bytearray(layout.STATE.size)
 
     def scan_often(times: int) -> None:
-        for _ in range(times):
+        for time in range(times):
             kernel.scan(left, right, "F32", "F32", 0.0, state)
+            if time % 10:
+                continue
             kernel.merge(state, bytes(layout.STATE.size))
             kernel.same_bytes(left, right)
             with contextlib.suppress(ValueError):

@@ -30,7 +30,7 @@ def test_numbers_that_are_not_finite_come_back_as_unknown() -> None:
     assert (figures["relative_l2"], figures["cosine"], right["mean"]) == (None, None, None)
     assert report.totals.relative_l2 is None
     assert report.analyses[0].policy == {"threshold": "Infinity", "floor": "-Infinity"}
-    assert report.analyses[0].findings[0].evidence == {"good": 1.0}
+    assert report.analyses[0].findings[0].evidence == {"good": 1.0, "bad": None}
 
 
 @pytest.mark.parametrize("made", EVERY.values(), ids=EVERY)

@@ -155,6 +155,8 @@ def test_opening_fails_without_keeping_the_shards_open(folder):
     before = len(list(Path("/proc/self/fd").iterdir()))
     (folder / "two.safetensors").write_bytes(b"damaged for sure")
 
-    with pytest.raises(UnknownFormat, match=r"two\.safetensors"):
+    with pytest.raises(UnknownFormat, match=r"two\.safetensors") as caught:
         open_model(folder)
+    # The traceback still holds the shards: only closing them gives their descriptors back.
+    assert caught.tb
     assert before == len(list(Path("/proc/self/fd").iterdir()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
-from math import fsum, inf, isfinite, sqrt
+from math import fsum, isfinite, sqrt
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
@@ -119,11 +119,12 @@ def concentration(moved: list[Moved]) -> dict[str, float] | None:
 
 
 def total(values: Iterable[float]) -> float:
-    """Add up whatever the order; infinity where the sum is too large for a float."""
+    """Add up whatever the order; infinity or NaN where the sum is no number."""
+    known = list(values)
     try:
-        return fsum(values)
-    except OverflowError:
-        return inf
+        return fsum(known)
+    except (OverflowError, ValueError):  # too large, or infinities of both signs
+        return sum(known)
 
 
 def _share(moved: Iterable[Moved], whole: float) -> float | None:

@@ -29,7 +29,8 @@ def where(names: Iterable[str]) -> str:
         stack, index = place
         stacks[stack].add(index)
         rest = name[len(stack) + bool(stack) :].partition(".")[2]
-        inner[_NUMBER.sub("*", layer(rest))] = role(name).partition("_")[0]
+        part = role(f"{layer(name)}.weight")  # a bias is where its weight is
+        inner[_NUMBER.sub("*", layer(rest))] = part.partition("_")[0]
     parts = [" of ".join(filter(None, (_modules(inner), _layers(stacks))))] if stacks else []
     if outer:
         parts.append(_and(sorted(map(short, outer))) if len(outer) < 3 else f"{len(outer)} others")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..records import Totals, Verdict
 
 _DIFFERENCES = ("changed", "recast", "reshaped", "added", "removed", "uncompared")
-_WORDS = {"uncompared": "not compared", "recast": "of another dtype"}
+_WORDS = {"uncompared": "not compared", "recast": "cast to another dtype"}
 
 
 def verdict(totals: Totals, *, metadata_changes: int = 0, epsilon: float = 0.0) -> Verdict:
@@ -22,7 +22,7 @@ def verdict(totals: Totals, *, metadata_changes: int = 0, epsilon: float = 0.0) 
     if totals.renamed_beyond_prefix:
         parts.append(f"{totals.renamed_beyond_prefix} renamed")
     if parts:
-        return Verdict(True, "different", f"different: {', '.join(parts)} of {_count(totals)}")
+        return Verdict(True, "different", f"different: {', '.join(parts)}, of {_count(totals)}")
     if totals.within_epsilon:
         near = f"{totals.within_epsilon} of {_count(totals)} moved, none by more than {epsilon:g}"
         return Verdict(False, "within_epsilon", f"equal within epsilon: {near}")

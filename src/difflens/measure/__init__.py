@@ -1,6 +1,6 @@
 """Numbers about pairs: one file a measure, and the engine that takes them chunk by chunk."""
 
-from .deltas import deltas
+from .pairs import deltas
 from .engine import Threads
 from .scan import Scan
 

@@ -104,12 +104,12 @@ class Scan(Record, frozen=True):
     @property
     def left_square_sum(self) -> float:
         """Sum of squares on the left, over the pairs."""
-        return self.pair_left_m2 + self.pairs * self.pair_left_mean**2
+        return self.pair_left_m2 + self.pairs * self.pair_left_mean * self.pair_left_mean
 
     @property
     def right_square_sum(self) -> float:
         """Sum of squares on the right, over the pairs."""
-        return self.pair_right_m2 + self.pairs * self.pair_right_mean**2
+        return self.pair_right_m2 + self.pairs * self.pair_right_mean * self.pair_right_mean
 
     @property
     def dot(self) -> float:
@@ -216,7 +216,6 @@ def _decibels(signal: float, noise: float) -> float | None:
 
 
 def _standardised(power_sum: float, m2: float, n: int, power: int) -> float | None:
-    spread = _ratio(m2, n)
-    if not spread:
-        return None
-    return _ratio(power_sum / n, spread ** (power / 2))
+    spread = sqrt(m2 / n) if n and isfinite(m2) else 0.0
+    scale = spread * spread * (spread if power == 3 else spread * spread)  # `**` would raise
+    return _ratio(power_sum / n, scale) if n else None

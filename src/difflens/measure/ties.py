@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..protocols import Engine, TensorSource
 from ..records import Delta, Pair, TensorInfo
-from .deltas import deltas
+from .pairs import deltas
 
 Candidate = tuple[Pair, str, TensorInfo, TensorInfo]  # the lone pair, its side, itself, its twin
 

@@ -23,7 +23,7 @@ _FRONT = frozenset({
 
 # Anywhere further in.
 _INSIDE = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
-_ADAPTED = "base_layer"
+_ADAPTED = "base_layer"  # what an adapter calls the layer it sits on
 
 # A pair matched by one of these is the same tensor under a wrapper's name.
 RULES = ("prefix ", "inside ", "suffix ")
@@ -44,8 +44,17 @@ def core_of(name: str) -> str:
     >>> core_of("module._orig_mod.model.layers.0.q_proj.base_layer.weight")
     'layers.0.q_proj.weight'
     """
-    rest = name[_front(name) :]
-    return _split_rest(rest).core if _is_marked(rest) else rest
+    dot = name.find(".")
+    rest = name[_front(name) :] if name[:dot] in _FRONT else name
+    # Most names carry no further mark: four searches in C spare them the splitting.
+    if (
+        "_orig" in rest
+        or "_wrapped_module" in rest
+        or "base_layer" in rest
+        or "parametrizations" in rest
+    ):
+        return _split_rest(rest).core
+    return rest
 
 
 def split(name: str) -> Split:
@@ -55,8 +64,7 @@ def split(name: str) -> Split:
     Split(core='layer.weight', front='module.', inside='_orig_mod.', end='.weight_orig')
     """
     cut = _front(name)
-    rest = name[cut:]
-    return (_split_rest(rest) if _is_marked(rest) else Split(rest))._replace(front=name[:cut])
+    return _split_rest(name[cut:])._replace(front=name[:cut])
 
 
 def _front(name: str) -> int:
@@ -64,16 +72,6 @@ def _front(name: str) -> int:
     while (dot := name.find(".", cut)) >= 0 and name[cut:dot] in _FRONT and dot + 1 < len(name):
         cut = dot + 1
     return cut
-
-
-def _is_marked(rest: str) -> bool:
-    # Most names carry none of these: four searches in C spare them the splitting.
-    return (
-        "_orig" in rest
-        or "_wrapped_module" in rest
-        or _ADAPTED in rest
-        or "parametrizations" in rest
-    )
 
 
 def _split_rest(rest: str) -> Split:

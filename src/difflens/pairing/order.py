@@ -3,9 +3,11 @@
 A key is text, not a list of parts: comparing two strings is one call into C, and
 a run of 5,000 digits costs no conversion (`int` refuses it). Each run of digits
 is written as its length and then itself, so that a longer number sorts later.
+Names share most of their components, so those are coded once.
 """
 
 import re
+from functools import lru_cache
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -18,12 +20,16 @@ def natural_key(name: str) -> tuple[str, str]:
     >>> sorted(["h.10.w", "h.2.w", "h.02.w"], key=natural_key)
     ['h.02.w', 'h.2.w', 'h.10.w']
     """
-    return _DIGITS.sub(_counted, name), name
+    return ".".join(map(_component, name.split("."))), name
+
+
+@lru_cache(maxsize=16384)
+def _component(text: str) -> str:
+    return _DIGITS.sub(_counted, text)
 
 
 def _counted(run: re.Match[str]) -> str:
-    digits = run[0]
-    return f"1{digits}" if len(digits) == 1 and digits != "0" else _code(digits.lstrip("0"))
+    return _code(run[0].lstrip("0"))
 
 
 def _code(digits: str) -> str:

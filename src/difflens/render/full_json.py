@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DifflensError
-from ..records import SCHEMA_VERSION, Envelope, Finding, Report, View
+from ..records import SCHEMA_VERSION, Envelope, Report, View
 from . import renderer
 from .rows import finite, spelled
 
@@ -32,7 +32,7 @@ def full_json(report: Report, view: View) -> str:  # noqa: ARG001  one signature
 def parse(text: str) -> Report:
     """Read a report back: `parse(full_json(report, view)) == report`.
 
-    Numbers that are not finite come back as None, and in the evidence of a finding not at all.
+    Numbers that are not finite come back as None.
     """
     try:
         data = loads(text)
@@ -57,17 +57,8 @@ def schema() -> dict[str, Any]:
 
 
 def _honest(envelope: Envelope) -> Envelope:
-    """Keep what plain null would lose or break: the user's infinity, the type of evidence."""
-    return msgspec.structs.replace(
-        envelope,
-        policy=spelled(envelope.policy),
-        findings=tuple(map(_with_finite_evidence, envelope.findings)),
-    )
-
-
-def _with_finite_evidence(finding: Finding) -> Finding:
-    kept = {key: value for key, value in finding.evidence.items() if finite(value) is not None}
-    return msgspec.structs.replace(finding, evidence=kept)
+    """Keep what plain null would lose: an infinity the user set."""
+    return msgspec.structs.replace(envelope, policy=spelled(envelope.policy))
 
 
 def _object(report: Report, encode: Callable[[Sequence[Any]], str]) -> str:

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from ..escape import for_terminal
 from ..records import Row
 from .numbers import before_after, brackets, percent, scientific
-from .rows import figures, has_changed_values, is_renamed, nonfinite_appeared, statistics
+from .rows import (
+    became_zero,
+    figures,
+    has_changed_values,
+    is_renamed,
+    nonfinite_appeared,
+    statistics,
+)
 
 
 class Line(NamedTuple):
@@ -97,4 +104,6 @@ def _dtypes(row: Row) -> str:
 
 def _alarm(row: Row) -> str:
     grown = nonfinite_appeared(row)
-    return f" NON-FINITE: {grown[0]} -> {grown[1]}" if grown else ""
+    if grown:
+        return f" NON-FINITE: {grown[0]} -> {grown[1]}"
+    return " ALL ZERO NOW" if became_zero(row) else ""

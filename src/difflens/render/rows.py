@@ -15,6 +15,9 @@ FIGURES = (
     "transform",
 )  # fmt: skip
 
+# Every field of S in cli.md; full-json has the rest of what was measured.
+STATISTICS = ("mean", "std", "min", "max", "shape", "dtype", "total_params")
+
 _QUIET = frozenset({"identical", "within_epsilon", "paired"})
 _TIED = "tied to "
 _NONFINITE = ("nan", "positive_infinite", "negative_infinite")
@@ -44,11 +47,10 @@ def figures(row: Row) -> dict[str, Any]:
 
 def statistics(info: TensorInfo | None, measured: dict[str, Any] | None) -> dict[str, Any]:
     """Give S: the header is always known, the rest is null where nothing was measured."""
-    known: dict[str, Any] = dict.fromkeys(("mean", "std", "min", "max", "shape", "dtype"))
-    known["total_params"] = None
+    known: dict[str, Any] = {key: (measured or {}).get(key) for key in STATISTICS}
     if info:
         known |= {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
-    return known | (measured or {})
+    return known
 
 
 def has_changed_values(row: Row) -> bool:
@@ -68,6 +70,13 @@ def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
     if row.kind == "added" and row.right_stats:
         right = sum(row.right_stats.get(which) or 0 for which in _NONFINITE)
     return (left, right) if right > left else None
+
+
+def became_zero(row: Row) -> bool:
+    """Is every value zero now, and was not before?"""
+    left, right = row.left_stats or {}, row.right_stats or {}
+    all_zero = right.get("total_params") and right.get("zeros") == right["total_params"]
+    return bool(all_zero and left and left.get("zeros") != left.get("total_params"))
 
 
 def finite(value: Any) -> Any:

@@ -1,7 +1,6 @@
 """Model files in: one file a format, and the one door that opens them all."""
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 
 from ..errors import UnknownFormat, UnreadableFile
@@ -60,11 +59,9 @@ def open_file(path: Path, forced: str | None, limits: Mapping[str, int]) -> Tens
 def readers(*, strangers: bool = True) -> Iterator[Entry]:
     """Yield the readers, our own before strangers: looking for those costs 20 ms."""
     ours = set()
-    for name in source._stems():  # noqa: SLF001  until the registry can iterate over its own alone
-        import_module(f"{__name__}.{name.replace('-', '_')}")
-        if name in source._entries:  # noqa: SLF001
-            ours.add(name)
-            yield source[name]
+    for entry in source.ours():
+        ours.add(entry.name)
+        yield entry
     if strangers:
         yield from (entry for entry in source if entry.name not in ours)
 

@@ -1,0 +1,265 @@
+"""The rows of the bench: one function each, what it compares with what, and the bar."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from .files import ROOT, WIDTH, Files, Pair
+from .timing import Best, Command, best, run
+
+MIB = 1 << 20
+_BUFFERS = (MIB // 4, MIB, 4 * MIB)  # of the bare reader; the fastest one here is used
+_IMPORTS = """
+import sys
+from difflens.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print("imported:", *sorted({"numpy", "scipy"} & set(sys.modules)))
+"""
+
+Unit = Literal["x", "s", "MB", "GB/s", "modules"]
+
+
+class Row(NamedTuple):
+    """One measured figure: the seconds of both, what is made of them, and the bar."""
+
+    name: str
+    what: str
+    figure: float
+    unit: Unit
+    bar: float | None = None
+    ours_seconds: float | None = None
+    peer_seconds: float | None = None
+    ours_runs: tuple[float, ...] = ()
+    peer_runs: tuple[float, ...] = ()
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Is the figure within the bar? None where there is no bar."""
+        return None if self.bar is None else self.figure <= self.bar
+
+
+class Missing(Exception):
+    """A peer is not installed here."""
+
+
+class Scale(NamedTuple):
+    """How much is measured."""
+
+    size_bytes: int = 1024 * MIB
+    rounds: int = 7
+    starts: int = 20
+    sharded_tensors: int = 100_000
+    sharded_bytes: int = 700_000_000_000
+    many_tensors: int = 1_000_000
+    full: bool = False
+
+
+QUICK = Scale(size_bytes=256 * MIB, rounds=3, many_tensors=100_000)
+TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000)
+
+
+class Bench(NamedTuple):
+    """What every case is given."""
+
+    scale: Scale
+    files: Files
+
+    @property
+    def output(self) -> Path:
+        """Where the commands print to."""
+        return self.files.folder / "output"
+
+    def pair(self, dtype: str) -> Pair:
+        """Give the pair of files of a dtype."""
+        return self.files.make(dtype, self.scale.size_bytes)
+
+    def race(self, ours: Command, peer: Command) -> tuple[Best, Best]:
+        """Run two commands in turns."""
+        both = best({"peer": peer, "ours": ours}, self.scale.rounds, self.output)
+        return both["ours"], both["peer"]
+
+
+def difflens(*arguments: str | Path, code: int = 0) -> Command:
+    """Give the command as users start it."""
+    script = Path(sys.executable).with_name("difflens")
+    start = (str(script),) if script.exists() else (sys.executable, "-m", "difflens")
+    return Command((*start, *map(str, arguments)), code)
+
+
+def _python(*arguments: str | Path, most: int = 1000) -> Command:
+    return Command((sys.executable, *map(str, arguments)), most=most)
+
+
+def _cmp(left: Path, right: Path) -> Command:
+    found = shutil.which("cmp")
+    if found is None:
+        raise Missing("cmp is not installed (Debian: diffutils)")
+    return Command((found, str(left), str(right)))
+
+
+def _ratio(name: str, what: str, bar: float | None, race: tuple[Best, Best], note: str = "") -> Row:
+    ours, peer = race
+    return Row(
+        name,
+        what,
+        ours.seconds / peer.seconds,
+        "x",
+        bar,
+        ours.seconds,
+        peer.seconds,
+        tuple(each.seconds for each in ours.runs),
+        tuple(each.seconds for each in peer.runs),
+        note,
+    )
+
+
+def _changed(dtype: str, bench: Bench) -> Iterator[Row]:
+    """Every element changed, over `cmp` on two equal files of that size."""
+    pair = bench.pair(dtype)
+    peer = _cmp(pair.left, pair.equal)
+    race = bench.race(difflens(pair.left, pair.right, code=1), peer)
+    what = f"{dtype}, every element changed, over cmp of equal files"
+    yield _ratio(f"{dtype.lower()}-changed", what, 1.0, race)
+
+
+def _identical(dtype: str, bench: Bench) -> Iterator[Row]:
+    """Two identical files, over `cmp`."""
+    pair = bench.pair(dtype)
+    race = bench.race(difflens(pair.left, pair.equal), _cmp(pair.left, pair.equal))
+    yield _ratio(f"{dtype.lower()}-identical", f"{dtype}, identical files, over cmp", 0.8, race)
+
+
+def _pread(dtype: str, bench: Bench) -> Iterator[Row]:
+    """Every element changed, over reading both files with two threads and nothing else."""
+    pair = bench.pair(dtype)
+    script = ROOT / "bench" / "bare_pread.py"
+    readers = {str(size): _python(script, pair.left, pair.right, str(size)) for size in _BUFFERS}
+    tried = best(readers, min(2, bench.scale.rounds), bench.output)
+    fastest = min(tried, key=lambda size: tried[size].seconds)
+    race = bench.race(difflens(pair.left, pair.right, code=1), readers[fastest])
+    note = f"buffers of {int(fastest) // 1024} KiB"
+    what = f"{dtype}, every element changed, over a bare two-thread pread of both"
+    yield _ratio(f"{dtype.lower()}-pread", what, 2.0, race, note)
+
+
+def _numpy(dtype: str, bench: Bench) -> Iterator[Row]:
+    """Every element changed, over a plain NumPy script that computes the same figures."""
+    pair = bench.pair(dtype)
+    times = 2 if dtype == "F32" else 1  # of half as wide elements there are twice as many
+    peer = _python(ROOT / "bench" / "plain_numpy.py", pair.left, pair.right, most=times)
+    race = bench.race(difflens(pair.left, pair.right, code=1), peer)
+    what = f"{dtype}, every element changed, over plain NumPy"
+    yield _ratio(f"{dtype.lower()}-numpy", what, 0.06, race)
+
+
+def _throughput(name: str, what: str, bench: Bench) -> Iterator[Row]:
+    """Bytes of both sides a second, start-up included."""
+    pair = bench.pair(name)
+    ours = best(
+        {"ours": difflens(pair.left, pair.right, code=1)}, bench.scale.rounds, bench.output
+    )["ours"]
+    speed = pair.size_bytes / ours.seconds / 1e9
+    runs = tuple(each.seconds for each in ours.runs)
+    yield Row(f"{name.lower()}-speed", what, speed, "GB/s", None, ours.seconds, ours_runs=runs)
+
+
+def _memory(bench: Bench) -> Iterator[Row]:
+    """Peak resident memory of the timed pair."""
+    pair = bench.pair("F32")
+    ours = best({"ours": difflens(pair.left, pair.right, code=1)}, 3, bench.output)["ours"]
+    what = f"peak memory, F32 pair of {_gib(bench.scale.size_bytes)} a side"
+    yield Row("memory", what, ours.peak_bytes / 1e6, "MB", 200, ours.seconds)
+
+
+def _memory_large(bench: Bench) -> Iterator[Row]:
+    """Peak resident memory of a pair eight times as large, half of it in one tensor."""
+    size = bench.scale.size_bytes * 8
+    pair = bench.files.make("large_full" if bench.scale.full else "large", size)
+    ours = run(difflens(pair.left, pair.right, code=1), bench.output)
+    kind = "random" if bench.scale.full else "sparse"
+    what = f"peak memory, {kind} pair of {_gib(size)} a side, one tensor of {_gib(size // 2)}"
+    yield Row("memory-large", what, ours.peak_bytes / 1e6, "MB", 200, ours.seconds)
+
+
+def _help(bench: Bench) -> Iterator[Row]:
+    """`difflens --help`, over starting Python."""
+    both = {"peer": _python("-c", "pass"), "ours": difflens("--help")}
+    done = best(both, bench.scale.starts, bench.output)
+    yield _ratio("help", "difflens --help, over python -c pass", 5.0, (done["ours"], done["peer"]))
+
+
+def _imports(bench: Bench) -> Iterator[Row]:
+    """Which of numpy and scipy are imported by --help, and by a diff as it is by default."""
+    pair = bench.files.make("F32", TINY.size_bytes)
+    for name, arguments in {
+        "help-imports": ("--help",),
+        "diff-imports": (str(pair.left), str(pair.right)),
+    }.items():
+        run(_python("-c", _IMPORTS, *arguments), bench.output)
+        last = bench.output.read_text().splitlines()[-1]
+        label, *found = last.split()
+        if label != "imported:":
+            raise RuntimeError(f"{name}: the last line is {last!r}")
+        what = f"numpy or scipy imported by {'--help' if name[0] == 'h' else 'a default diff'}"
+        yield Row(name, what, len(found), "modules", 0, note=" ".join(found))
+
+
+def _shape_only(bench: Bench) -> Iterator[Row]:
+    """`--shape-only` of two sharded models that no disk here could hold."""
+    scale = bench.scale
+    pair = bench.files.make("sharded", scale.sharded_tensors, scale.sharded_bytes)
+    command = difflens(pair.left, pair.right, "--shape-only", code=1)
+    ours = best({"ours": command}, min(5, scale.rounds), bench.output)["ours"]
+    runs = tuple(each.seconds for each in ours.runs)
+    size = scale.sharded_bytes / 1e9
+    what = f"--shape-only, two sharded models of {scale.sharded_tensors:,} tensors, {size:.0f} GB"
+    note = f"{ours.peak_bytes / 1e6:.0f} MB"
+    yield Row("shape-only", what, ours.seconds, "s", 3.0, ours.seconds, ours_runs=runs, note=note)
+
+
+def _many(bench: Bench) -> Iterator[Row]:
+    """As many tensors as a file may have, of one byte each."""
+    count = bench.scale.many_tensors
+    pair = bench.files.make("many", count)
+    ours = run(difflens(pair.left, pair.right, code=1), bench.output)
+    what = f"pair of {count:,} tensors"
+    yield Row("many", f"{what}, time", ours.seconds, "s", 60, ours.seconds)
+    yield Row("many-memory", f"{what}, peak memory", ours.peak_bytes / 1e6, "MB", 2500)
+
+
+def _gib(size: int) -> str:
+    return f"{size >> 30} GiB" if size >= 1 << 30 else f"{size // MIB} MiB"
+
+
+# In an order that makes every file once: a pair is removed when another one is made.
+CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "help": _help,
+    "imports": _imports,
+    "f32-changed": partial(_changed, "F32"),
+    "f32-identical": partial(_identical, "F32"),
+    "f32-pread": partial(_pread, "F32"),
+    "f32-numpy": partial(_numpy, "F32"),
+    "memory": _memory,
+    "bf16-changed": partial(_changed, "BF16"),
+    "bf16-identical": partial(_identical, "BF16"),
+    "bf16-pread": partial(_pread, "BF16"),
+    "bf16-numpy": partial(_numpy, "BF16"),
+    "memory-large": _memory_large,
+    "shape-only": _shape_only,
+    "many": _many,
+    **{
+        f"{dtype.lower()}-speed": partial(_throughput, dtype, f"{dtype}, every element changed")
+        for dtype in WIDTH
+        if dtype not in ("F32", "BF16")
+    },
+    "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
+}

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from analyses.models import GENERATORS, changed, decoder, nudged, poked
+
+from difflens.analyses import analyse
+from difflens.analyses.patterns import TAGS
+from difflens.pipeline import diff
+from difflens.records import Evidence, Policy
+
+
+def fields(left, right, **options):
+    return analyse("change_summary", diff(left, right, **options)).fields
+
+
+@pytest.mark.parametrize("tag", GENERATORS)
+def test_each_kind_of_change_gets_its_own_tag_and_no_other(tag):
+    model = decoder()
+
+    found = fields(model, GENERATORS[tag](model))
+
+    assert found["patterns"] == [tag]
+
+
+@pytest.mark.parametrize("tag", GENERATORS)
+def test_each_tag_states_the_number_behind_it(tag):
+    model = decoder()
+
+    found = fields(model, GENERATORS[tag](model))
+
+    assert found["evidence"][tag]
+
+
+@pytest.mark.parametrize("tag", GENERATORS)
+def test_a_prefix_on_every_name_changes_no_tag_and_no_figure(tag):
+    model = decoder()
+    other = GENERATORS[tag](model)
+    plain = fields(model, other)
+
+    wrapped = fields(*({f"module.{k}": v for k, v in side.items()} for side in (model, other)))
+
+    for figure in ("patterns", "evidence", "magnitude", "share_by_role", "layers_changed"):
+        assert wrapped[figure] == plain[figure]
+
+
+@pytest.mark.parametrize("tag", sorted({*GENERATORS} - {"dtype_cast"}))
+def test_swapping_the_sides_keeps_the_tag(tag):
+    model = decoder()
+
+    assert fields(GENERATORS[tag](model), model)["patterns"] == [tag]
+
+
+def test_there_is_a_generator_for_every_tag():
+    assert {*TAGS, "mixed"} == {*GENERATORS}
+
+
+def test_a_sparse_change_of_the_head_has_both_tags_the_head_first():
+    model = decoder()
+
+    found = fields(model, changed(model, poked, "lm_head"))
+
+    assert found["patterns"] == ["head_only", "sparse_delta"]
+
+
+def test_a_new_head_of_another_size_is_a_change_of_the_head_only():
+    model = decoder()
+    other = model | {"lm_head.weight": np.zeros((50, 16), np.float32)}
+
+    assert fields(model, other)["patterns"] == ["head_only"]
+
+
+def test_a_change_within_epsilon_is_called_that():
+    model = decoder()
+
+    found = fields(model, changed(model, nudged, "up_proj"), epsilon=1.0)
+
+    assert found["patterns"] == ["within_epsilon"]
+
+
+def test_a_cast_that_overflows_is_no_mere_cast():
+    model = {"a.weight": np.array([1e6, 1.0], np.float32)}
+    with np.errstate(over="ignore"):
+        other = {"a.weight": model["a.weight"].astype(np.float16)}
+
+    assert "dtype_cast" not in fields(model, other)["patterns"]
+
+
+def test_a_threshold_of_the_user_is_used_and_echoed():
+    model = decoder()
+    compared = diff(model, changed(model, nudged, "proj"))
+    policy = Policy({"change_summary": {"full_fraction": 0.5}})
+
+    usual = analyse("change_summary", compared)
+    lenient = analyse("change_summary", compared, Evidence(), policy)
+
+    assert usual.fields["patterns"] == ["mixed"]
+    assert lenient.fields["patterns"] == ["full_finetune"]
+    assert lenient.policy["full_fraction"] == {"value": 0.5, "source": "user"}
+    assert lenient.policy["sparse_fraction"]["source"] == "default"

@@ -1,0 +1,33 @@
+"""What every test shares: hypothesis without deadlines, golden files on request, skips told."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "house",
+    deadline=None,
+    max_examples=int(os.environ.get("DIFFLENS_EXAMPLES", "60")),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("house")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden outputs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):  # noqa: ARG001  pytest fixes the names
+    """Where everything must be there, a skip is a failure."""
+    report = yield
+    if (
+        report.skipped
+        and os.environ.get("DIFFLENS_REQUIRE_ALL")
+        and not hasattr(report, "wasxfail")
+    ):
+        report.outcome = "failed"
+        report.longrepr = f"DIFFLENS_REQUIRE_ALL is set, and this was skipped: {report.longrepr}"
+    return report
