@@ -52,6 +52,7 @@ def test_taking_a_name_apart_agrees_with_its_core(name):
         ("q.base_layer.weight", "q.weight", "suffix -.base_layer"),
         ("q.weight", "q.weight_orig", "suffix +.weight_orig"),
         ("a._orig_mod.w", "a.w", "inside -_orig_mod."),
+        ("a._orig_mod.b.w", "a.b._orig_mod.w", "inside moved"),
         (
             "base_model.model.q.base_layer.weight",
             "q.weight",
@@ -61,3 +62,9 @@ def test_taking_a_name_apart_agrees_with_its_core(name):
 )
 def test_a_rule_says_which_side_has_the_mark(left, right, said):
     assert rule(left, right, core_of(left)) == said
+
+
+def test_a_name_made_of_nothing_but_prefixes_takes_no_long_time():
+    long = "model." * 100_000 + "w"
+
+    assert rule("module." + long, long, "w") == "prefix -module."

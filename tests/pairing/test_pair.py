@@ -174,4 +174,4 @@ def test_a_hundred_thousand_tensors_pair_in_a_moment(front):
 
     seconds = process_time() - start
     assert len(pairs) == len(names)
-    assert seconds < 2  # 0.1 exact and 0.4 renamed on an idle machine
+    assert seconds < 2  # measured on two busy cores: 0.2 exact, 0.65 renamed

@@ -40,7 +40,7 @@ def write(path: Path, weights: Weights, metadata: dict[str, str]) -> None:
 
 def base(random: Any) -> Weights:
     """A freshly trained model in BF16, its output head tied to its embedding."""
-    shapes = {"model.embed_tokens.weight": (VOCABULARY, WIDTH)}
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (VOCABULARY, WIDTH)}
     for layer in range(LAYERS):
         block = f"model.layers.{layer}"
         shapes |= {f"{block}.self_attn.{role}_proj.weight": (WIDTH, WIDTH) for role in "qkvo"}

@@ -203,9 +203,12 @@ struct NAME(lanes) {
     vd cross, move, move2, largest_move;
 };
 
-INLINE void NAME(add)(struct NAME(lanes) *sum, vd left, vd right, vd left_pivot, vd right_pivot)
+/* `pivoted` is a constant where this is inlined: sums about zero need no subtraction. */
+INLINE void NAME(add)(struct NAME(lanes) *sum, vd left, vd right, int pivoted, vd left_pivot,
+                      vd right_pivot)
 {
-    vd a = left - left_pivot, b = right - right_pivot, d = right - left;
+    vd a = pivoted ? left - left_pivot : left, b = pivoted ? right - right_pivot : right;
+    vd d = right - left;
     vd a2 = a * a, b2 = b * b, move = NAME(magnitude)(d);
     sum->s1[LEFT] += a;
     sum->s1[RIGHT] += b;
@@ -266,6 +269,11 @@ INLINE void NAME(add_tail)(enum dtype type, const uint8_t *left, const uint8_t *
     }
 }
 
+#define ADD_ALL(type, WIDTH, pivoted)                                                            \
+    for (size_t i = 0; i < whole; i += LANES)                                                    \
+        NAME(add)(&sum, NAME(load_##type)(left + i * WIDTH), NAME(load_##type)(right + i * WIDTH), \
+                  pivoted, left_pivot, right_pivot);
+
 #define SUMS(TYPE, type, WIDTH)                                                                  \
     TARGET static void NAME(sums_##type)(const uint8_t *left, const uint8_t *right, size_t n,    \
                                          const double *pivot, struct sums *out)                  \
@@ -273,9 +281,11 @@ INLINE void NAME(add_tail)(enum dtype type, const uint8_t *left, const uint8_t *
         struct NAME(lanes) sum = {0};                                                            \
         vd left_pivot = (vd){0} + pivot[LEFT], right_pivot = (vd){0} + pivot[RIGHT];             \
         size_t whole = n - n % LANES;                                                            \
-        for (size_t i = 0; i < whole; i += LANES)                                                \
-            NAME(add)(&sum, NAME(load_##type)(left + i * WIDTH),                                 \
-                      NAME(load_##type)(right + i * WIDTH), left_pivot, right_pivot);            \
+        if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                             \
+            ADD_ALL(type, WIDTH, 0)                                                              \
+        } else {                                                                                 \
+            ADD_ALL(type, WIDTH, 1)                                                              \
+        }                                                                                        \
         NAME(finish)(&sum, out);                                                                 \
         NAME(add_tail)(TYPE, left + whole * WIDTH, right + whole * WIDTH, n - whole, pivot, out); \
     }

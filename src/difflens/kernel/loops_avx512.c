@@ -13,6 +13,16 @@
 
 /* Two BF16 share a 32-bit word: shifting gives one F32, masking the other. Sums do not mind
    that the elements come in another order. */
+#define ADD_ALL_BF16(pivoted)                                                                    \
+    for (size_t i = 0; i < whole; i += 2 * LANES) {                                              \
+        vu a, b;                                                                                 \
+        memcpy(&a, left + i * 2, sizeof a);                                                      \
+        memcpy(&b, right + i * 2, sizeof b);                                                     \
+        NAME(add)(&sum, WIDEN(a << 16), WIDEN(b << 16), pivoted, left_pivot, right_pivot);       \
+        NAME(add)(&sum, WIDEN(a & 0xffff0000u), WIDEN(b & 0xffff0000u), pivoted, left_pivot,     \
+                  right_pivot);                                                                  \
+    }
+
 #define SUMS_BF16                                                                                \
     TARGET static void NAME(sums_bf16)(const uint8_t *left, const uint8_t *right, size_t n,      \
                                        const double *pivot, struct sums *out)                    \
@@ -20,42 +30,53 @@
         struct NAME(lanes) sum = {0};                                                            \
         vd left_pivot = (vd){0} + pivot[LEFT], right_pivot = (vd){0} + pivot[RIGHT];             \
         size_t whole = n - n % (2 * LANES);                                                      \
-        for (size_t i = 0; i < whole; i += 2 * LANES) {                                          \
-            vu a, b;                                                                             \
-            memcpy(&a, left + i * 2, sizeof a);                                                  \
-            memcpy(&b, right + i * 2, sizeof b);                                                 \
-            NAME(add)(&sum, WIDEN(a << 16), WIDEN(b << 16), left_pivot, right_pivot);            \
-            NAME(add)(&sum, WIDEN(a & 0xffff0000u), WIDEN(b & 0xffff0000u), left_pivot,          \
-                      right_pivot);                                                              \
+        if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                             \
+            ADD_ALL_BF16(0)                                                                      \
+        } else {                                                                                 \
+            ADD_ALL_BF16(1)                                                                      \
         }                                                                                        \
         NAME(finish)(&sum, out);                                                                 \
-        for (; whole < n; whole += n - whole < LANES ? n - whole : LANES)                        \
-            NAME(add_tail)(BF16, left + whole * 2, right + whole * 2,                            \
-                           n - whole < LANES ? n - whole : LANES, pivot, out);                   \
+        for (size_t part; whole < n; whole += part) {                                            \
+            part = n - whole < LANES ? n - whole : LANES;                                        \
+            NAME(add_tail)(BF16, left + whole * 2, right + whole * 2, part, pivot, out);         \
+        }                                                                                        \
     }
 
-/* Masks of a few lanes are counted with popcnt while the vector units go on. */
-#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, INTEGER)                                        \
-    TARGET static void NAME(NAME_)(const uint8_t *left, const uint8_t *right, size_t n,                \
-                             struct tally *out)                                                  \
+/* The smaller and the larger, lane by lane, in the order of the numbers. F32 has instructions
+   for it; they pass NaN over, which the sums then show. */
+#define TURN(WIDTH, INTEGER, x)                                                                  \
+    _mm512_xor_si512(x, _mm512_and_si512(_mm512_srai_##INTEGER(x, WIDTH * 8 - 1), magnitude))
+#define LEAST_INTEGER(WIDTH, INTEGER, live, low, x)                                              \
+    _mm512_mask_min_##INTEGER(low, live, low, TURN(WIDTH, INTEGER, x))
+#define MOST_INTEGER(WIDTH, INTEGER, live, high, x)                                              \
+    _mm512_mask_max_##INTEGER(high, live, high, TURN(WIDTH, INTEGER, x))
+#define LEAST_FLOAT(WIDTH, INTEGER, live, low, x)                                                \
+    (__m512i) _mm512_mask_min_ps((__m512)(low), live, (__m512)(x), (__m512)(low))
+#define MOST_FLOAT(WIDTH, INTEGER, live, high, x)                                                \
+    (__m512i) _mm512_mask_max_ps((__m512)(high), live, (__m512)(x), (__m512)(high))
+
+/* Masks of a few lanes are counted with popcnt while the vector units go on. `ORDERED` says
+   whether low and high are kept as ordered integers or as numbers, where the start is infinite. */
+#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, INTEGER, KIND, START, ORDERED)                  \
+    TARGET static void NAME(NAME_)(const uint8_t *left, const uint8_t *right, size_t n,          \
+                                   struct tally *out)                                            \
     {                                                                                            \
-        const SIGNED rest = (SIGNED)(((uint64_t)1 << (WIDTH * 8 - 1)) - 1);                           \
+        const SIGNED rest = (SIGNED)(((uint64_t)1 << (WIDTH * 8 - 1)) - 1);                      \
         const __m512i magnitude = _mm512_set1_##INTEGER(rest);                                   \
-        __m512i low_a = magnitude, low_b = magnitude;                                            \
-        __m512i high_a = _mm512_set1_##INTEGER((SIGNED)~rest), high_b = high_a;                  \
+        __m512i low_a = _mm512_set1_##INTEGER((SIGNED)(START)), low_b = low_a;                   \
+        __m512i high_a = _mm512_set1_##INTEGER((SIGNED)((START) | ~rest)), high_b;               \
+        if (ORDERED) high_a = _mm512_set1_##INTEGER((SIGNED)~rest);                              \
+        high_b = high_a;                                                                         \
         const size_t step = 64 / WIDTH;                                                          \
         int64_t zeros_a = 0, zeros_b = 0, equal = 0, zero_sign = 0, flips = 0;                   \
         for (size_t i = 0; i < n; i += step) {                                                   \
-            MASK live = n - i < step ? (MASK)(((uint64_t)1 << (n - i)) - 1) : (MASK)~(MASK)0;     \
+            MASK live = n - i < step ? (MASK)(((uint64_t)1 << (n - i)) - 1) : (MASK)~(MASK)0;    \
             __m512i a = _mm512_maskz_loadu_##INTEGER(live, left + i * WIDTH);                    \
             __m512i b = _mm512_maskz_loadu_##INTEGER(live, right + i * WIDTH);                   \
-            __m512i a_turn = _mm512_and_si512(_mm512_srai_##INTEGER(a, WIDTH * 8 - 1), magnitude);               \
-            __m512i b_turn = _mm512_and_si512(_mm512_srai_##INTEGER(b, WIDTH * 8 - 1), magnitude);               \
-            __m512i a_order = _mm512_xor_si512(a, a_turn), b_order = _mm512_xor_si512(b, b_turn); \
-            low_a = _mm512_mask_min_##INTEGER(low_a, live, low_a, a_order);                      \
-            high_a = _mm512_mask_max_##INTEGER(high_a, live, high_a, a_order);                   \
-            low_b = _mm512_mask_min_##INTEGER(low_b, live, low_b, b_order);                      \
-            high_b = _mm512_mask_max_##INTEGER(high_b, live, high_b, b_order);                   \
+            low_a = LEAST_##KIND(WIDTH, INTEGER, live, low_a, a);                                \
+            high_a = MOST_##KIND(WIDTH, INTEGER, live, high_a, a);                               \
+            low_b = LEAST_##KIND(WIDTH, INTEGER, live, low_b, b);                                \
+            high_b = MOST_##KIND(WIDTH, INTEGER, live, high_b, b);                               \
             MASK a_some = _mm512_test_##INTEGER##_mask(a, magnitude);                            \
             MASK b_some = _mm512_test_##INTEGER##_mask(b, magnitude);                            \
             MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                \
@@ -66,21 +87,25 @@
             zero_sign += _mm_popcnt_u64((MASK)(other_sign & ~(a_some | b_some)));                \
             flips += _mm_popcnt_u64((MASK)(other_sign & a_some & b_some));                       \
         }                                                                                        \
-        SIGNED lows[2][64 / WIDTH], highs[2][64 / WIDTH];                                        \
+        SIGNED lows[SIDES][64 / WIDTH], highs[SIDES][64 / WIDTH];                                \
         memcpy(lows[LEFT], &low_a, 64), memcpy(lows[RIGHT], &low_b, 64);                         \
         memcpy(highs[LEFT], &high_a, 64), memcpy(highs[RIGHT], &high_b, 64);                     \
         *out = (struct tally){{rest, rest}, {~rest, ~rest}, {zeros_a, zeros_b},                  \
                               equal, zero_sign, flips};                                          \
         for (int side = LEFT; side < SIDES; side++)                                              \
             for (size_t i = 0; i < step; i++) {                                                  \
-                if (lows[side][i] < out->low[side]) out->low[side] = lows[side][i];              \
-                if (highs[side][i] > out->high[side]) out->high[side] = highs[side][i];          \
+                SIGNED low = lows[side][i], high = highs[side][i];                               \
+                if (!ORDERED) low ^= (low >> (WIDTH * 8 - 1)) & rest;                            \
+                if (!ORDERED) high ^= (high >> (WIDTH * 8 - 1)) & rest;                          \
+                if (low < out->low[side]) out->low[side] = low;                                  \
+                if (high > out->high[side]) out->high[side] = high;                              \
             }                                                                                    \
     }
+
 #define OWN_TALLIES                                                                              \
-    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, epi16)                                         \
-    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, epi32)                                         \
-    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, epi64)
+    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, epi16, INTEGER, rest, 1)                       \
+    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, epi32, FLOAT, 0x7f800000, 0)                   \
+    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, epi64, INTEGER, rest, 1)
 
 #include "loops.h"
 #else

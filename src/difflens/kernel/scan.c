@@ -142,19 +142,35 @@ static double magnitude(double x)
     return x < 0 ? -x : x;
 }
 
-/* Where to sum about: the running mean, or zero where that loses nothing and saves work later.
-   Before anything was seen, the mean of the first few finite values. */
+/* Zero, where summing about it loses nothing: the mean is small beside the spread. */
+static double pivot_near(double mean, double m2, double n)
+{
+    return n * mean * mean <= 4 * m2 ? 0 : mean;
+}
+
+/* The mean of the values that are finite, as are their partners. */
+static double finite_mean(const double *values, const double *partners, size_t n)
+{
+    double sum = 0, finite = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(values[i]) && isfinite(partners[i])) sum += values[i], finite++;
+    return finite > 0 ? sum / finite : 0;
+}
+
+/* Where to sum a finite block about: near the mean of the pairs so far, or of its own first few.
+   The mean of a side would not do: it knows values whose partners are not finite, and one
+   large one among them would swallow the digits of every pair. */
 static double pivot_for(const struct loops *loops, const struct state *state, int side,
                         enum dtype type, const uint8_t *bytes, size_t n)
 {
-    int64_t seen = finite_count(state, side);
-    if (seen > 0) return state->values[side].mean;
-    double values[512], sum = 0;
-    size_t few = n < 512 ? n : 512, finite = 0;
+    if (state->pairs > 0)
+        return pivot_near(state->pair_mean[side], state->pair_m2[side], (double)state->pairs);
+    double values[512], m2 = 0;
+    size_t few = n < 512 ? n : 512;
     loops->decode(type, bytes, few, values);
-    for (size_t i = 0; i < few; i++)
-        if (isfinite(values[i])) sum += values[i], finite++;
-    return finite ? sum / (double)finite : 0;
+    double mean = finite_mean(values, values, few);
+    for (size_t i = 0; i < few; i++) m2 += (values[i] - mean) * (values[i] - mean);
+    return isfinite(mean) ? pivot_near(mean, m2, (double)few) : 0;
 }
 
 /* Fill a block's moments from sums over values that are all finite. */
@@ -220,7 +236,8 @@ static double from_order(const struct loops *loops, enum dtype type, int64_t ord
     return value + 0.0;
 }
 
-/* A block of one float type, finite throughout; 0 where it is not, and nothing was done. */
+/* A block of one float type, finite throughout; 0 where it is not, which either the tally or
+   the sums show. */
 static int scan_hot(const struct loops *loops, const struct state *state, enum dtype type,
                     const uint8_t *left, const uint8_t *right, size_t n, double epsilon,
                     struct state *block)
@@ -239,6 +256,7 @@ static int scan_hot(const struct loops *loops, const struct state *state, enum d
                            pivot_for(loops, state, RIGHT, type, right, n)};
     struct sums sums;
     loops->sums[type](left, right, n, pivot, &sums);
+    if (!isfinite(sums.magnitude[LEFT]) || !isfinite(sums.magnitude[RIGHT])) return 0;
     block->count = (int64_t)n;
     take_sums(block, &sums, block->count, pivot);
     block->bit_equal = tally.bit_equal;
@@ -310,10 +328,11 @@ static void count_side(const struct decoded *run, int side, struct state *block)
 }
 
 /* Sums of one side's finite values: the other side may be anything. */
-static void sum_side(const struct decoded *run, int side, double pivot, struct state *block)
+static void sum_side(const struct decoded *run, int side, struct state *block)
 {
     struct sums sums = {0};
     int64_t finite = 0;
+    double pivot = finite_mean(run->value[side], run->value[side], run->n);
     for (size_t i = 0; i < run->n; i++) {
         double value = run->value[side][i], x = value - pivot, square = x * x;
         if (!isfinite(value)) continue;
@@ -331,8 +350,10 @@ static void sum_side(const struct decoded *run, int side, double pivot, struct s
     block->values[side] = whole;
 }
 
-static void sum_pairs(const struct decoded *run, const double *pivot, struct state *block)
+static void sum_pairs(const struct decoded *run, struct state *block)
 {
+    double pivot[SIDES] = {finite_mean(run->value[LEFT], run->value[RIGHT], run->n),
+                           finite_mean(run->value[RIGHT], run->value[LEFT], run->n)};
     double s1[SIDES] = {0}, s2[SIDES] = {0}, cross = 0, n = 0;
     for (size_t i = 0; i < run->n; i++) {
         double left = run->value[LEFT][i], right = run->value[RIGHT][i];
@@ -426,17 +447,15 @@ static int scan_decoded(const struct loops *loops, const struct state *state,
 }
 
 /* A block of any values, one by one. */
-static void scan_careful(const struct loops *loops, const struct state *state,
-                         const struct decoded *run, double epsilon, struct state *block)
+static void scan_careful(const struct loops *loops, const struct decoded *run, double epsilon,
+                         struct state *block)
 {
-    double pivot[SIDES];
     block->count = (int64_t)run->n;
     for (int side = LEFT; side < SIDES; side++) {
-        pivot[side] = pivot_for(loops, state, side, run->type[side], run->bytes[side], run->n);
         count_side(run, side, block);
-        sum_side(run, side, pivot[side], block);
+        sum_side(run, side, block);
     }
-    sum_pairs(run, pivot, block);
+    sum_pairs(run, block);
     compare_pairs(loops, run, epsilon, block);
     if (run->type[LEFT] == run->type[RIGHT]) block->bit_equal = equal_bits(loops, run);
 }
@@ -448,7 +467,7 @@ static void scan_any(const struct loops *loops, const struct state *state,
         loops->decode(run->type[side], run->bytes[side], run->n, run->value[side]);
     if (!scan_decoded(loops, state, run, epsilon, block)) {
         *block = (struct state){0};
-        scan_careful(loops, state, run, epsilon, block);
+        scan_careful(loops, run, epsilon, block);
     }
     for (int side = LEFT; side < SIDES; side++)
         if (run->type[side] == BOOL)

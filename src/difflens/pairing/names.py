@@ -9,17 +9,20 @@ over "the longest common suffix", which would happily pair `encoder.layers.0` wi
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 # In front, in any number and order: wrappers, then the names models give their own backbone.
-_FRONT = frozenset({
+_FRONT = (
     "module", "model", "base_model", "state_dict", "model_state_dict", "pretrained_model",
     "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "net", "network",
     "transformer", "backbone", "language_model", "bert", "roberta", "distilbert", "albert",
     "electra", "deberta", "camembert", "xlm_roberta", "mpnet", "longformer", "gpt_neox",
     "vit", "deit", "beit", "swin", "convnext", "resnet", "wav2vec2", "hubert", "wavlm", "esm",
-})  # fmt: skip
+)  # fmt: skip
+_FRONTS = re.compile(rf"(?:(?:{'|'.join(_FRONT)})\.)+(?=.)", re.DOTALL)  # never the whole name
 
 # Anywhere further in.
 _INSIDE = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -44,8 +47,7 @@ def core_of(name: str) -> str:
     >>> core_of("module._orig_mod.model.layers.0.q_proj.base_layer.weight")
     'layers.0.q_proj.weight'
     """
-    dot = name.find(".")
-    rest = name[_front(name) :] if name[:dot] in _FRONT else name
+    rest = name[_front(name) :]
     # Most names carry no further mark: four searches in C spare them the splitting.
     if (
         "_orig" in rest
@@ -68,10 +70,8 @@ def split(name: str) -> Split:
 
 
 def _front(name: str) -> int:
-    cut = 0
-    while (dot := name.find(".", cut)) >= 0 and name[cut:dot] in _FRONT and dot + 1 < len(name):
-        cut = dot + 1
-    return cut
+    found = _FRONTS.match(name)
+    return found.end() if found else 0
 
 
 def _split_rest(rest: str) -> Split:
@@ -102,7 +102,7 @@ def rule(left: str, right: str, core: str) -> str:
     one, other = split(left), split(right)
     inside = _said("inside", *_unlike(one.inside, other.inside))
     said = (_prefix_rule(one.front, other.front), inside, _said("suffix", one.end, other.end))
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, said)) or "inside moved"
 
 
 @lru_cache(maxsize=256)
@@ -123,6 +123,7 @@ def _unlike(left: str, right: str) -> tuple[str, str]:
     lefts, rights = left.split(".")[:-1], right.split(".")[:-1]
     for _ in range(2):
         lefts, rights = lefts[::-1], rights[::-1]
-        while lefts and rights and lefts[0] == rights[0]:
-            lefts, rights = lefts[1:], rights[1:]
+        ends = zip(lefts, rights, strict=False)
+        same = sum(1 for _ in takewhile(lambda both: both[0] == both[1], ends))
+        lefts, rights = lefts[same:], rights[same:]
     return "".join(f"{part}." for part in lefts), "".join(f"{part}." for part in rights)
