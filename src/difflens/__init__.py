@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import DifflensError as DifflensError
-    from .pipeline import diff as diff
+    from .library import diff as diff
     from .sources import open_model as open_model
 
 __version__ = "0.1.0"
 
-_HOMES = {"DifflensError": "errors", "diff": "pipeline", "open_model": "sources"}
+_HOMES = {"DifflensError": "errors", "diff": "library", "open_model": "sources"}
 __all__ = ["DifflensError", "diff", "open_model"]
 
 

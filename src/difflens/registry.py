@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from .errors import UnknownName
+from .errors import NameTaken, UnknownName
 
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
@@ -42,10 +42,14 @@ class Registry(Generic[Plugin]):
         self._loaded = False
 
     def __call__(self, **options: Any) -> Callable[[Plugin], Plugin]:
-        """Register what is decorated under the stem of its module."""
+        """Register what is decorated under the stem of its module; a stranger replaces nobody."""
 
         def register(plugin: Plugin) -> Plugin:
-            name = plugin.__module__.rpartition(".")[2].replace("_", "-")
+            home, _, stem = plugin.__module__.rpartition(".")
+            name = stem.replace("_", "-")
+            taken = self._entries.get(name)
+            if taken and home != self.room and taken.plugin.__module__ != plugin.__module__:
+                raise NameTaken(self.kind, name, taken.plugin.__module__)
             self._entries[name] = Entry(name, plugin, options)
             return plugin
 

@@ -25,7 +25,9 @@ ROOMS: dict[str, set[str]] = {
     "judge": GROUND | {"stats"},
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
+    "library": GROUND | {"pipeline", "analyses", "render"},
     "cli": GROUND | {"pipeline", "analyses", "render", "sources", "kernel"},
+    "testing": GROUND | {"pipeline", "analyses", "render", "sources"},
 }
 
 # Outside libraries a room may import, and those it may import only inside functions.
@@ -33,7 +35,7 @@ STANDARD = {"click": {"cli"}, "msgspec": {"records", "pairing", "measure", "rend
 LATE = {
     "numpy": {"sources", "measure", "analyses", "cli"},
     "ml_dtypes": {"cli"},
-    "rich": {"cli", "render"},
+    "rich": {"cli", "render", "library"},
     "jinja2": {"render"},
     "yaml": {"render", "cli"},
     "scipy": {"analyses"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from ..errors import OutputError
@@ -25,6 +24,8 @@ def emit(text: str, out: str | None) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
         _write_through(target, text)
         return
+    import tempfile  # 5 ms that stdout does not need
+
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(

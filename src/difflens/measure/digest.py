@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -17,6 +16,8 @@ def digests(infos: Iterable[TensorInfo], source: TensorSource, engine: Engine) -
 
 
 def _digest(source: TensorSource, info: TensorInfo) -> str:
+    import hashlib  # 6 ms that only fingerprints need
+
     whole = hashlib.sha256()
     for part in steps(Side(source, info)):
         whole.update(part)

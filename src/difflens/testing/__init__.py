@@ -1,0 +1,30 @@
+"""The contracts as checks: what a plug-in must obey, for ours and for strangers' alike.
+
+    from difflens.testing import check_source
+
+    def test_tinyfmt_keeps_the_contract():
+        check_source(tinyfmt, sample)
+
+Each check runs the laws of its kind and raises `AssertionError` with a sentence
+at the first that is broken. No test framework is needed.
+"""
+
+from .analyses import LAWS as ANALYSIS_LAWS
+from .analyses import check_analysis
+from .models import Encoded, write_safetensors
+from .renderers import LAWS as RENDERER_LAWS
+from .renderers import check_renderer
+from .sources import LAWS as SOURCE_LAWS
+from .sources import Sample, check_source
+
+__all__ = [
+    "ANALYSIS_LAWS",
+    "RENDERER_LAWS",
+    "SOURCE_LAWS",
+    "Encoded",
+    "Sample",
+    "check_analysis",
+    "check_renderer",
+    "check_source",
+    "write_safetensors",
+]

@@ -1,0 +1,128 @@
+"""What every analysis obeys: a pure function that shows its evidence and invents nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from ..analyses import analyse, analysis
+from ..protocols import Analysis
+from ..records import Diff, Envelope
+from ..registry import Entry
+from .laws import hold, is_described, registered
+from .models import diffs
+from .watching import deeds
+
+_STATUSES = ("ok", "partial", "not_enough_information", "not_applicable", "error")
+
+
+class Case(NamedTuple):
+    """An analysis under test, and the diffs it must manage."""
+
+    entry: Entry
+    diffs: dict[str, Diff]
+
+    def answer(self, name: str) -> Envelope:
+        """Ask about one of the diffs."""
+        return analyse(self.entry.name, self.diffs[name])
+
+
+def check_analysis(
+    plugin: Analysis, laws: tuple[Callable[[Case], None], ...] | None = None
+) -> None:
+    """Hold an analysis plug-in to its contract."""
+    entry = registered(analysis, plugin)
+    with TemporaryDirectory(prefix="difflens-") as folder:
+        case = Case(entry, dict(diffs(Path(folder))))
+        for each in case.diffs.values():
+            _ = each.deltas  # measured here: an analysis touches no file
+        for law in laws or LAWS:
+            law(case)
+
+
+def it_is_described(case: Case) -> None:
+    """It has a summary, and names the measures it reads by their types."""
+    is_described(case.entry)
+    needs = case.entry.options.get("needs")
+    typed = isinstance(needs, list | tuple) and all(isinstance(each, type) for each in needs)
+    hold(typed, f"{case.entry.name}: needs={needs!r}, a list of measure types is wanted")
+
+
+def it_answers_every_diff(case: Case) -> None:
+    """It has an envelope for every diff, under its own name, with a status and a method."""
+    for name in case.diffs:
+        answer = case.answer(name)
+        title = case.entry.name.replace("-", "_")
+        hold(answer.name == title, f"{name}: the envelope is called {answer.name!r}, not {title!r}")
+        hold(answer.status in _STATUSES, f"{name}: status {answer.status!r} is none of {_STATUSES}")
+        hold(answer.method, f"{name}: the envelope names no method")
+
+
+def it_says_what_is_missing(case: Case) -> None:
+    """A field that is null stands in `missing` with a reason; no number is NaN or infinite."""
+    for name in case.diffs:
+        answer = case.answer(name)
+        excused = {each.field for each in answer.missing if each.needs and each.why}
+        null = {field for field, value in answer.fields.items() if value is None}
+        hold(null <= excused, f"{name}: null without a reason: {sorted(null - excused)}")
+        _finite(answer.to_dict() | {"policy": None}, name)
+
+
+def its_findings_show_evidence(case: Case) -> None:
+    """A finding carries the numbers that show it, and is about something in the diff."""
+    for name, diff in case.diffs.items():
+        subjects = {"", *(delta.name for delta in diff.deltas)}
+        for finding in case.answer(name).findings:
+            hold(finding.evidence, f"{name}: {finding.text!r} has no evidence")
+            known = finding.subject in subjects
+            hold(known, f"{name}: {finding.subject!r} is no tensor of the diff")
+
+
+def it_finds_nothing_in_equal_models(case: Case) -> None:
+    """A model against itself, nothing at all, or headers alone: there is nothing to find."""
+    for name in ("same", "empty", "headers alone"):
+        found = case.answer(name).findings
+        hold(not found, f"{name}: it found {[each.text for each in found]}")
+
+
+def it_is_pure(case: Case) -> None:
+    """The same diff gives the same answer, and no file, program or socket is touched."""
+    for name in case.diffs:
+        first = case.answer(name)
+        with deeds() as done:
+            second = case.answer(name)
+        hold(first == second, f"{name}: asked twice, it gave two answers")
+        hold(not done, f"{name}: while answering it did {done}")
+
+
+def it_answers_by_its_values(case: Case) -> None:
+    """Very different pairs do not all get the same answer."""
+    names = ("same", "near", "far", "not finite", "kinds")
+    answers = [case.answer(name).to_dict() for name in names]
+    alike = all(answer == answers[0] for answer in answers)
+    hold(not alike, f"{case.entry.name}: {', '.join(names)} all got one answer")
+
+
+LAWS = (
+    it_is_described,
+    it_answers_every_diff,
+    it_says_what_is_missing,
+    its_findings_show_evidence,
+    it_finds_nothing_in_equal_models,
+    it_is_pure,
+    it_answers_by_its_values,
+)
+
+
+def _finite(value: Any, where: str) -> None:
+    if isinstance(value, float):
+        hold(isfinite(value), f"{where} holds {value}")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _finite(part, f"{where}: {key}")
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _finite(part, where)

@@ -1,0 +1,271 @@
+"""What every source obeys: it opens its own, leaves the rest alone, and trusts nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from ..dtypes import BITS
+from ..errors import ChangedWhileReading, DifflensError
+from ..protocols import Opener, TensorSource
+from ..registry import Entry
+from ..sources import HEAD_BYTES, open_model, source
+from ..sources.files import File
+from .damage import damaged
+from .laws import hold, is_described, registered
+from .models import Encoded
+from .watching import deeds
+
+# Writes the tensors into a file and gives its path; None where the format cannot hold them.
+# A format that knows no names is asked for one tensor, called "data".
+Sample = Callable[[Path, Mapping[str, Encoded]], Path | None]
+
+# The first bytes of what other people's files begin with.
+_FOREIGN = (
+    b"PK\x03\x04" + bytes(40), b"\x1f\x8b\x08" + bytes(40), b"\x89HDF\r\n\x1a\n" + bytes(40),
+    b"GGUF\x03" + bytes(40), b"\x93NUMPY\x01" + bytes(40), b"\x80\x02}q\x00." + bytes(40),
+    b"\x7fELF\x02\x01\x01" + bytes(40), b"plain words, nothing else", b'{"a": 1}', bytes(64),
+)  # fmt: skip
+_PICKLE = b"cos\nmkdir\n(Vdifflens-marker\ntR." + bytes(4)  # unpickling it would make a folder
+_LARGE = 1 << 20
+
+
+class Case(NamedTuple):
+    """A source under test: its entry, the function that writes samples, a folder to write in."""
+
+    entry: Entry
+    sample: Sample
+    folder: Path
+
+    def path(self, stem: str) -> Path:
+        """Name a file as the format likes its files to be called."""
+        endings = self.entry.options.get("suffixes") or (".bin",)
+        return self.folder / f"{stem}{endings[0]}"
+
+    def write(self, stem: str, data: Encoded) -> Path | None:
+        """Write a sample of one tensor."""
+        return self.sample(self.path(stem), {"data": data})
+
+    def good(self, stem: str = "good") -> Path:
+        """Write the plainest sample there is: eight float32s, or bytes where it has no floats."""
+        for dtype in ("F32", *BITS):
+            size = BITS[dtype]
+            path = self.write(stem, (dtype, (8,), bytes(range(size))))
+            if path:
+                return path
+        raise AssertionError(f"{self.entry.name}: its sample could write no dtype at all")
+
+
+def check_source(
+    opener: Opener, sample: Sample, laws: tuple[Callable[[Case], None], ...] | None = None
+) -> None:
+    """Hold a source plug-in to its contract.
+
+    `sample(path, {name: (dtype, shape, bytes)})` writes a file of the format and gives its path,
+    or None where the format cannot hold such tensors.
+    """
+    entry = registered(source, opener)
+    for law in laws or LAWS:
+        with TemporaryDirectory(prefix="difflens-") as folder:
+            law(Case(entry, sample, Path(folder)))
+
+
+def it_is_described(case: Case) -> None:
+    """It has a summary, a `recognise`, and endings that begin with a dot."""
+    is_described(case.entry)
+    options = case.entry.options
+    hold(callable(options.get("recognise")), f"{case.entry.name}: it has no recognise(head, path)")
+    for ending in options.get("suffixes", ()):
+        hold(ending.startswith("."), f"{case.entry.name}: {ending!r} does not begin with a dot")
+
+
+def it_opens_what_it_recognises(case: Case) -> None:
+    """It alone recognises its sample, by content, and opening gives all that is promised."""
+    path = case.good()
+    head = path.read_bytes()[:HEAD_BYTES]
+    unnamed = Path("unnamed")
+    claims = [entry.name for entry in source if entry.options["recognise"](head, unnamed)]
+    hold(claims == [case.entry.name], f"{case.entry.name}: its sample is recognised by {claims}")
+    model = open_model(path)
+    hold(isinstance(model, TensorSource), f"{case.entry.name}: what it opens is no TensorSource")
+    hold(model.format == case.entry.name, f"it is {case.entry.name}, and says {model.format!r}")
+    for name, info in model.tensors.items():
+        hold(name == info.name, f"tensor {name!r} calls itself {info.name!r}")
+    texts = [*model.metadata, *model.metadata.values()]
+    hold(all(type(text) is str for text in texts), "its metadata holds something that is no text")
+    model.close()
+
+
+def it_leaves_the_rest_alone(case: Case) -> None:
+    """It does not recognise what begins like somebody else's file."""
+    own = case.good().read_bytes()[:4]
+    recognise = case.entry.options["recognise"]
+    for head in _FOREIGN:
+        if head[:4] != own:
+            claimed = recognise(head, Path("unnamed"))
+            hold(not claimed, f"{case.entry.name}: it claims a file that begins with {head[:8]!r}")
+
+
+def it_round_trips_every_dtype(case: Case) -> None:
+    """Whatever dtype its sample can write comes back with the same dtype, shape and bytes."""
+    written = 0
+    for dtype, size in BITS.items():
+        for shape in ((8,), (2, 4)):
+            data = bytes((7 * at + 1) % 251 for at in range(size))
+            path = case.write(f"{dtype}-{len(shape)}", (dtype, shape, data))
+            if path is None:
+                continue
+            written += 1
+            model = open_model(path)
+            (info,) = model.tensors.values()
+            hold((info.dtype, info.shape) == (dtype, shape), f"{dtype} {shape} came back as {info}")
+            hold(_read(model, info.name) == data, f"{dtype} {shape}: the bytes are not the same")
+            model.close()
+    hold(written, f"{case.entry.name}: its sample could write no dtype at all")
+
+
+def it_reads_any_part(case: Case) -> None:
+    """Parts put together are the whole, wherever it is cut, and the rest of the buffer is kept."""
+    model = open_model(case.good())
+    (name,) = model.tensors
+    whole = _read(model, name)
+    for cut in range(len(whole) + 1):
+        parts = _part(model, name, 0, cut) + _part(model, name, cut, len(whole))
+        hold(parts == whole, f"cut at byte {cut}, the parts are not the whole")
+    model.close()
+
+
+def it_reads_no_tensor_to_open(case: Case) -> None:
+    """Opening reads a header: its cost does not grow with the weights."""
+    path = case.write("large", ("F32", (_LARGE // 4,), bytes(_LARGE)))
+    if path is None:
+        return
+    file = _Counting(path)
+    model = case.entry.plugin(file)
+    hold(file.count < _LARGE // 2, f"opening read {file.count} bytes of a {file.size} byte file")
+    model.close()
+
+
+def it_tells_a_changed_file(case: Case) -> None:
+    """A file that is not the one that was opened is told by `confirm`."""
+    path = case.good()
+    model = open_model(path)
+    model.confirm()
+    with path.open("ab") as stream:
+        stream.write(b"more")
+    try:
+        model.confirm()
+    except ChangedWhileReading:
+        return
+    finally:
+        model.close()
+    raise AssertionError(f"{case.entry.name}: the file grew, and confirm() was silent")
+
+
+def it_gives_descriptors_back(case: Case) -> None:
+    """After `close`, and after a refusal, no descriptor is left open."""
+    path = case.good()
+    before = _descriptors()
+    model = open_model(path)
+    model.close()
+    for data in damaged(path.read_bytes()).values():
+        path.write_bytes(data)
+        _refused(path, None)
+    hold(_descriptors() == before, f"{case.entry.name}: a descriptor is left open")
+
+
+def it_refuses_damage(case: Case) -> None:
+    """A broken file earns one line that names it, whether recognised or forced."""
+    good = case.good().read_bytes()
+    for what, data in damaged(good).items():
+        path = case.path("damaged")
+        path.write_bytes(data)
+        for forced in (None, case.entry.name):
+            error = _refused(path, forced)
+            hold(error, f"{case.entry.name}: a file that is {what!r} was opened")
+            text = str(error)
+            hold(path.name in text, f"{what!r}: the error does not name the file: {text}")
+            hold(text.isprintable(), f"{what!r}: the error is not one plain line: {text!r}")
+
+
+def it_executes_nothing(case: Case) -> None:
+    """Reading imports, starts, connects, maps and writes nothing, whatever is in the file."""
+    paths = [case.good()]
+    payload = case.write("payload", ("F32", (len(_PICKLE) // 4,), _PICKLE[: len(_PICKLE) & ~3]))
+    paths.extend([payload] if payload else [])
+    for number, data in enumerate(damaged(paths[0].read_bytes()).values()):
+        broken = case.path(f"broken-{number}")
+        broken.write_bytes(data)
+        paths.append(broken)
+    _open_all(paths)  # our own late imports are over after this
+    listing = sorted(case.folder.iterdir())
+    with deeds() as done:
+        _open_all(paths)
+    hold(not done, f"{case.entry.name}: while reading it did {done}")
+    hold(sorted(case.folder.iterdir()) == listing, f"{case.entry.name}: it left a file behind")
+
+
+LAWS = (
+    it_is_described,
+    it_opens_what_it_recognises,
+    it_leaves_the_rest_alone,
+    it_round_trips_every_dtype,
+    it_reads_any_part,
+    it_reads_no_tensor_to_open,
+    it_tells_a_changed_file,
+    it_gives_descriptors_back,
+    it_refuses_damage,
+    it_executes_nothing,
+)
+
+
+class _Counting(File):
+    """A file that counts the bytes read from it."""
+
+    count = 0
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        self.count += len(buffer)
+        return super().read_into(start, buffer)
+
+
+def _part(model: TensorSource, name: str, start: int, stop: int) -> bytes:
+    buffer = bytearray(b"\xaa" * (stop - start + 3))
+    got = model.read_into(name, start, stop, memoryview(buffer))
+    hold(got == stop - start, f"asked for [{start}, {stop}), read_into said {got} bytes")
+    hold(buffer[got:] == b"\xaa" * 3, "read_into wrote beyond what it was asked for")
+    return bytes(buffer[:got])
+
+
+def _read(model: TensorSource, name: str) -> bytes:
+    return _part(model, name, 0, model.tensors[name].size_bytes)
+
+
+def _refused(path: Path, forced: str | None) -> DifflensError | None:
+    try:
+        open_model(path, format=forced).close()
+    except DifflensError as error:
+        return error
+    return None
+
+
+def _open_all(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            model = open_model(path)
+        except DifflensError:
+            continue
+        for name in model.tensors:
+            _read(model, name)
+        model.close()
+
+
+def _descriptors() -> Any:
+    """List what is open, where the system tells."""
+    folder = Path("/proc/self/fd")
+    if not folder.is_dir():
+        return None
+    return sorted(os.readlink(each) for each in folder.iterdir() if each.is_symlink())  # noqa: PTH115
