@@ -1,12 +1,27 @@
 # Two commands matter: `make demo` shows what difflens does, `make test` shows that it works.
-# Each sets up all it needs in .venv; nothing is installed outside this folder.
+# Each target sets up all it needs in .venv; nothing is installed outside this folder.
+# ARGS goes to the program: make test ARGS="-k pairing", make bench ARGS=--quick.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 
-.PHONY: demo test lint bench slow fuzz golden sanitize clean
+.PHONY: help demo test lint bench slow fuzz golden docs new sanitize clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo      small checkpoints, compared; reports in demo/"
+	@echo "make test      all tests but the slow ones"
+	@echo "make lint      ruff and mypy"
+	@echo "make bench     the figures of the README"
+	@echo "make slow      the slow tests: full figures, large files"
+	@echo "make fuzz      200,000 mutated files"
+	@echo "make golden    rewrite the golden outputs"
+	@echo "make docs      rewrite what the pages show of the program"
+	@echo "make new       format=NAME, analysis=NAME or renderer=NAME: the four files of a plug-in"
+	@echo "make sanitize  the C kernel under address and undefined-behaviour sanitizers"
+	@echo "make clean     remove what these made"
 
 demo: $(VENV)/.installed
 	$(BIN)/difflens demo --out demo
@@ -25,27 +40,42 @@ bench: $(VENV)/.test
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+fuzz: $(VENV)/.test
+	DIFFLENS_FUZZ=200000 $(BIN)/python -m pytest -m slow tests/hostile/test_fuzz.py $(ARGS)
+
 golden: $(VENV)/.test
-	$(BIN)/python -m pytest tests/golden --update-golden
+	$(BIN)/python -m pytest tests/golden --update-golden $(ARGS)
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/update.py
+
+new:
+	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer,$(if $($(kind)),$(kind)=$($(kind))))
 
 sanitize: $(VENV)/.test
-	$(BIN)/python -m pytest tests/kernel/test_sanitizers.py
+	$(BIN)/python -m pytest tests/kernel/test_sanitizers.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist demo .bench
+	rm -rf $(VENV) build dist demo .bench src/difflens.egg-info src/difflens/kernel/_scan*.so
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
+# The stamp, not bin/python: a virtual environment without pip (its installation was interrupted)
+# must be made again. --group needs pip 25.1.
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or later is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1)"; \
+		echo "name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
 
-$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/kernel/*.[ch]) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable .
+$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/kernel/*.[ch]) | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed
-	$(BIN)/pip install --quiet --group test
+	$(BIN)/python -m pip install --quiet --group test
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed
-	$(BIN)/pip install --quiet --group lint
+	$(BIN)/python -m pip install --quiet --group lint
 	touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import platform
 import shutil
@@ -87,6 +88,7 @@ def _measured(chosen: list[str], bench: Bench, about: dict[str, Any]) -> Iterato
         _say(f"{number}/{len(chosen)} {name}")
         try:
             yield from CASES[name](bench)
+            _check_code(about)
         except Missing as missing:
             about["missing"].append(f"{name}: {missing}")
             _say(f"{name} left out: {missing}")
@@ -101,15 +103,36 @@ def _about(scale: Scale) -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "kernel": said.stdout.strip(),
+        "code": _code(),
         "load": os.getloadavg()[0],
         "scale": scale._asdict(),
         "missing": [],
     }
 
 
+def _code() -> str:
+    """Sum up the code that is measured, the compiled kernel too."""
+    told = subprocess.run(
+        [sys.executable, "-c", "import difflens; print(difflens.__file__)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    room = Path(told.stdout.strip()).parent
+    digest = hashlib.sha256(str(room).encode())
+    for path in sorted(room.rglob("*")):
+        if path.suffix in {".py", ".so", ".jinja"} and path.is_file():
+            digest.update(path.relative_to(room).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _check_code(about: dict[str, Any]) -> None:
+    """Stop where the code is not what it was: one table cannot speak of two versions."""
+    if _code() != about["code"]:
+        raise Unexpected("the code of difflens changed during the run: measure again")
+
+
 def _introduce(about: dict[str, Any]) -> None:
     _say(f"{about['date']}  {about['cpu']}, {about['cores']} cores  {about['system']}")
-    _say(f"{about['kernel']}  Python {about['python']}  {about['scale']}")
+    _say(f"{about['kernel']}, code {about['code']}  Python {about['python']}  {about['scale']}")
     if about["scale"]["size_bytes"] < Scale().size_bytes:
         _say("the bars are meant for files of 1 GiB: in smaller ones, start-up weighs more")
     if about["load"] > 0.5:

@@ -39,6 +39,8 @@ class Row(NamedTuple):
     peer_seconds: float | None = None
     ours_runs: tuple[float, ...] = ()
     peer_runs: tuple[float, ...] = ()
+    ours_cpu_seconds: float | None = None
+    peer_cpu_seconds: float | None = None
     note: str = ""
 
     @property
@@ -118,6 +120,8 @@ def _ratio(name: str, what: str, bar: float | None, race: tuple[Best, Best], not
         peer.seconds,
         tuple(each.seconds for each in ours.runs),
         tuple(each.seconds for each in peer.runs),
+        ours.cpu_seconds,
+        peer.cpu_seconds,
         note,
     )
 

@@ -44,6 +44,10 @@ class TensorSource(Protocol):
         """Give the descriptors back."""
 
 
+# A source may also have `refused: list[str]`, the objects in the file that were named and not
+# made (pickled classes), and `aliases: dict[str, str]`, names that share another tensor's storage.
+
+
 class ModelFile(Protocol):
     """A file on disk, opened once: what a source plug-in is handed."""
 

@@ -40,12 +40,17 @@ class Record(msgspec.Struct, frozen=True):
         return msgspec.to_builtins(self)  # type: ignore[no-any-return]
 
 
-class TensorInfo(Record, frozen=True, gc=False):
-    """What a header says of one tensor: enough to pair it, nothing of its values."""
+class TensorInfo(Record, frozen=True, gc=False, omit_defaults=True):
+    """What a header says of one tensor: enough to pair it, nothing of its values.
+
+    `dtype` is that of the bytes its source gives; `stored` names the encoding in the file where
+    that is another one, such as the blocks of a quantised tensor.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
+    stored: str | None = None
 
     @property
     def count(self) -> int:

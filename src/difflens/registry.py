@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from .errors import NameTaken, UnknownName
+from .errors import DifflensError, UnknownName
 
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
@@ -49,7 +49,8 @@ class Registry(Generic[Plugin]):
             name = stem.replace("_", "-")
             taken = self._entries.get(name)
             if taken and home != self.room and taken.plugin.__module__ != plugin.__module__:
-                raise NameTaken(self.kind, name, taken.plugin.__module__)
+                home = taken.plugin.__module__
+                raise DifflensError(f"the {self.kind} {name!r} is there already, in {home}")
             self._entries[name] = Entry(name, plugin, options)
             return plugin
 

@@ -5,11 +5,12 @@ Only click is imported here: `difflens --help` must stay instant.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -17,8 +18,15 @@ from .. import __version__
 from ..errors import DifflensError
 from ..escape import for_terminal
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 EXIT_SAME, EXIT_DIFFERENT, EXIT_TROUBLE, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 0, 1, 2, 130, 141
 _LONGEST_LINE = 2000
+
+
+class ClosedPipe(Exception):
+    """The reader of our output has seen enough."""
 
 
 class Commands(click.Group):
@@ -37,11 +45,26 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `diff` in front where the first word is no command and no option of ours."""
-        first = next((word for word in args if not word.startswith("-")), None)
-        ours = {"--help", "-h", "--version"}
-        if args and first not in self.list_commands(ctx) and not ours & set(args[:1]):
+        ours = {"--help", "-h", "--version", *self.list_commands(ctx)}
+        if args and args[0] not in ours:
             args = ["diff", *args]
+        if not args and not ctx.resilient_parsing:
+            args = ["--help"]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click would make exit code 1 of a closed pipe: "something differs"."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ClosedPipe from error
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the commands, and files: `difflens A B` needs no command."""
+        from click.shell_completion import CompletionItem
+
+        # Files first: what follows a file in the script for bash is added, what precedes is lost.
+        return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete)]
 
 
 def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -72,32 +95,43 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; whatever happens ends in one of five exit codes."""
-    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+    code = _run(sys.argv[1:] if arguments is None else arguments)
+    if code == EXIT_INTERRUPTED:
+        os._exit(code)  # Python's own end would wait for threads that are still reading
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:
     if sys.platform == "win32":
         _say(DifflensError("difflens runs on Linux and macOS", hint="on Windows, use WSL"))
         return EXIT_TROUBLE
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter gets its code
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         code = group.main(arguments, prog_name="difflens", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, ClosedPipe):
         return _closed_pipe()
     except click.ClickException as error:
-        _say(DifflensError(error.format_message().rstrip("."), hint=_usage(error)))
+        _say(DifflensError(_reason(error), hint=_usage(error)))
         return EXIT_TROUBLE
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  nothing may end in a traceback nobody asked for
         if "--debug" in arguments:
-            raise
+            _show_traceback()
         _say(error)
         return EXIT_TROUBLE
     return code if isinstance(code, int) else EXIT_SAME
+
+
+def _prepare_streams() -> None:
+    if sys.stderr is None:  # closed by who called us
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  for the life of the process
+    gc.disable()  # a command is short and makes no cycles; a million tensors would be walked again
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter gets its code
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _say(error: BaseException) -> None:
@@ -121,6 +155,17 @@ def _say(error: BaseException) -> None:
         sys.stderr.flush()
     except OSError:
         pass  # nobody listens; the exit code still tells
+
+
+def _show_traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
+
+
+def _reason(error: click.ClickException) -> str:
+    text = error.format_message().rstrip(".").replace("Invalid value", "Wrong value")
+    return text[:1].lower() + text[1:]
 
 
 def _usage(error: click.ClickException) -> str:

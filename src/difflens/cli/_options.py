@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_MOST_THREADS = 256  # more of them only wait for each other; the result is the same
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class FilePath(click.types.StringParamType):
+    """A path as the user typed it, which the shell completes; the sources say what is wrong."""
+
+    name = "path"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's own
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Epsilon(click.FloatRange):
+    """A distance: not negative, and a number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what compares with nothing: NaN, and infinity, within which all would be."""
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def shared(command: Command) -> Command:
@@ -21,11 +55,20 @@ def shared(command: Command) -> Command:
             metavar="NAME=VALUE",
             help="Raise a limit (docs/security).",
         ),
-        click.option("--threads", type=click.IntRange(1), help="Threads; default: all cores."),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, _MOST_THREADS, clamp=True),
+            help="Threads; default: all cores.",
+        ),
         click.option(
             "--format", metavar="NAME", help="Force a reader; see `difflens list formats`."
         ),
-        click.option("--out", metavar="FILE", help="Write the result there instead of stdout."),
+        click.option(
+            "--out",
+            type=FilePath(),
+            metavar="FILE",
+            help="Write the result there instead of stdout.",
+        ),
         click.option("--no-color", is_flag=True, help="The same as --color never."),
         click.option(
             "--color",

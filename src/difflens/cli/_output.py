@@ -17,6 +17,8 @@ def emit(text: str, out: str | None) -> None:
     if text and not text.endswith("\n"):
         text += "\n"
     if out is None:
+        if sys.stdout is None:
+            raise OutputError("it is closed", where="stdout")
         sys.stdout.write(text)
         sys.stdout.flush()
         return
@@ -24,6 +26,7 @@ def emit(text: str, out: str | None) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
         _write_through(target, text)
         return
+    target = Path(os.path.realpath(target))  # a link stays one, /dev/stdout among them
     import tempfile  # 5 ms that stdout does not need
 
     temporary = None
@@ -37,9 +40,11 @@ def emit(text: str, out: str | None) -> None:
             os.fsync(stream.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C as well leaves nothing behind
         if temporary:
             temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise OutputError((error.strerror or str(error)).lower(), where=out) from error
 
 
@@ -73,11 +78,15 @@ def _wants_color(color: str, *, to_file: bool) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return not to_file and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return not to_file and _is_terminal() and os.environ.get("TERM") != "dumb"
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _width() -> int:
-    if not sys.stdout.isatty():
+    if not _is_terminal():
         return 100
     from shutil import get_terminal_size
 

@@ -15,7 +15,7 @@ _PATIENCE = 0.5  # seconds before a bar is worth the import of rich
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
     """Give a function that takes the bytes just done; None where no one watches."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     bar = _Bar(total)

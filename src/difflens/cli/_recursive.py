@@ -51,9 +51,9 @@ def _joined(left: str, right: str, parts: dict[str, Any], options: dict[str, Any
         import yaml
 
         whole = {name: _or_lone(text, name, yaml.safe_load) for name, text in parts.items()}
-        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True)
+        return yaml.safe_dump(whole, sort_keys=False)
     whole = {name: _or_lone(text, name, json.loads) for name, text in parts.items()}
-    return json.dumps(whole, indent=1)
+    return json.dumps(whole, indent=1).replace("\x7f", "\\u007f")
 
 
 def _or_lone(text: Any, name: str, parse: Any) -> Any:
@@ -77,16 +77,21 @@ def _text(left: str, right: str, parts: dict[str, Any], *, brief: bool) -> str:
 
 def _csv(parts: dict[str, Any]) -> str:
     from ..escape import for_csv
+    from ..render.csv import COLUMNS
+    from ..render.rows import FIGURES
 
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    header: list[str] | None = None
-    for name, text in parts.items():
-        rows = list(csv.reader(io.StringIO(text))) if isinstance(text, str) else []
-        if rows and header is None:
-            header = rows[0]
-            writer.writerow(["file", *header])
-        if not isinstance(text, str):
-            writer.writerow([for_csv(name), "", "model removed" if text is None else "model added"])
-        writer.writerows([for_csv(name), *row] for row in rows[1:])
+    tables = {
+        name: list(csv.DictReader(io.StringIO(text, newline="")))
+        if isinstance(text, str)
+        else [{"kind": "model removed" if text is None else "model added"}]
+        for name, text in parts.items()
+    }
+    found = [key for rows in tables.values() for row in rows for key in row]
+    # Two models may have been measured by different measures: every column once, ours first.
+    columns = dict.fromkeys(["file", *COLUMNS, *FIGURES, *found])
+    writer = csv.DictWriter(out, list(columns), restval="", lineterminator="\n")
+    writer.writeheader()
+    for name, rows in tables.items():
+        writer.writerows({"file": for_csv(name), **row} for row in rows)
     return out.getvalue()

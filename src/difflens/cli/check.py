@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE
-from ._options import limits_of, shared
+from ._options import FilePath, limits_of, shared
 
 if TYPE_CHECKING:
     from ..records import Inspected
 
 
 @click.command(name="check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FilePath(), nargs=-1, required=True, metavar="FILE...")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
 @click.option("-o", "--output", type=click.Choice(["cli", "json"]), default="cli")
 @shared

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME
-from ._options import limits_of, shared
+from ._options import Epsilon, FilePath, limits_of, shared
 
 if TYPE_CHECKING:
     from ..records import Diff, Report
@@ -21,13 +21,13 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 
 
 @click.command(name="diff")
-@click.argument("left")
-@click.argument("right", required=False)
+@click.argument("left", type=FilePath())
+@click.argument("right", type=FilePath(), required=False)
 @click.option("-o", "--output", default="cli", callback=_output, help=(
     "cli (also: text, diffai), json, full-json, yaml, csv, html."
 ))  # fmt: skip
 @click.option("--stats", is_flag=True, help="Per changed tensor: mean=a->b, std=c->d.")
-@click.option("--epsilon", type=click.FloatRange(0), default=0.0, metavar="X",
+@click.option("--epsilon", type=Epsilon(0), default=0.0, metavar="X",
               help="Count an element as changed only if it moved by more than X.")  # fmt: skip
 @click.option("--path", metavar="TEXT", help="Only tensors whose name contains TEXT.")
 @click.option("--ignore-keys-regex", "ignore", metavar="RE",
@@ -55,7 +55,8 @@ def command(left: str, right: str | None, **options: Any) -> int:
     if options["check"]:
         from .check import check_all
 
-        return check_all([left, right] if right else [left], **options)
+        code = check_all([left, right] if right else [left], **options)
+        return EXIT_SAME if options["exit_zero"] and code == EXIT_DIFFERENT else code
     if right is None:
         raise click.UsageError("RIGHT is missing: a diff takes two models")
     _known_renderer(options["output"])

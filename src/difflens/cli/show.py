@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ._options import limits_of, shared
+from ._options import FilePath, limits_of, shared
 
 
 @click.command(name="show")
-@click.argument("file")
+@click.argument("file", type=FilePath())
 @click.option("--stats", is_flag=True, help="Read every tensor and tell mean, std, min, max.")
 @click.option("--stable", is_flag=True, help="Text that can be diffed, for git's textconv.")
 @click.option("-o", "--output", type=click.Choice(["cli", "json"]), default="cli")

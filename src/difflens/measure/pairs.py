@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..dtypes import OPAQUE
+from ..dtypes import OPAQUE, bits
 from ..kernel import merge
 from ..protocols import Engine, TensorSource
 from ..records import Delta, Kind, Pair
@@ -80,6 +80,8 @@ def _incomparable(left: str, right: str) -> str | None:
 
 def _chunks(left: Side, right: Side | None, epsilon: float, *, always: bool) -> tuple[Chunk, ...]:
     count = left.info.count
+    if 0 < count <= CHUNK:  # nearly every tensor, and there may be a million of them
+        return (Chunk(left, right, 0, count, epsilon, always),)
     return tuple(
         Chunk(left, right, start, min(start + CHUNK, count), epsilon, always)
         for start in range(0, count, CHUNK)
@@ -95,10 +97,13 @@ def _scan_batch(batch: list[Chunk]) -> tuple[list[State], int]:
             states.append(None if same_chunk(chunk) else _DIFFERENT)
         else:
             states.append(scan_chunk(chunk))
-        share = (chunk.stop - chunk.start) / chunk.left.info.count
-        size += int(share * chunk.left.info.size_bytes)
-        size += int(share * chunk.right.info.size_bytes) if chunk.right else 0
+        size += sum((chunk.stop - chunk.start) * width // 8 for width in _widths(chunk))
     return states, size
+
+
+def _widths(chunk: Chunk) -> tuple[int, ...]:
+    left = bits(chunk.left.info.dtype)
+    return (left, bits(chunk.right.info.dtype)) if chunk.right else (left,)
 
 
 def _run(

@@ -11,7 +11,7 @@ from ..records import Report, Row, View
 from . import renderer
 from .rows import FIGURES, is_told, told_kind
 
-_COLUMNS = ("name", "kind", "left_dtype", "right_dtype", "left_shape", "right_shape")
+COLUMNS = ("name", "kind", "left_dtype", "right_dtype", "left_shape", "right_shape")
 
 
 @renderer(suffix=".csv")
@@ -22,7 +22,7 @@ def csv(report: Report, view: View) -> str:
     names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in row.figures or ())]))
     lines = _Lines()
     write = writer(lines, lineterminator="\r\n").writerow
-    write([*_COLUMNS, *map(for_csv, names)])
+    write([*COLUMNS, *map(for_csv, names)])
     for row in told:
         write([*_identity(row), *_figures(row, names)])
     return "".join(lines)

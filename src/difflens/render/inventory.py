@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..escape import for_terminal
 from ..records import Inspected, Tensor
@@ -34,7 +35,10 @@ def show_text(shown: Inspected) -> str:
 
 def show_stable(shown: Inspected) -> str:
     """List a model so that two listings can be diffed: no path, a fingerprint a tensor."""
-    lines = [f"# {key}: {for_terminal(value)}" for key, value in sorted(shown.metadata.items())]
+    lines = [
+        f"# {for_terminal(key)}: {for_terminal(value)}"
+        for key, value in sorted(shown.metadata.items())
+    ]
     for each in shown.tensors:
         stats = each.stats or {}
         moments = " ".join(f"{key}={_number(stats.get(key))}" for key in ("mean", "std"))
@@ -46,7 +50,7 @@ def show_stable(shown: Inspected) -> str:
 
 def show_json(shown: Inspected) -> str:
     """Give all that is known as one JSON object."""
-    return json.dumps(shown.to_dict(), indent=1) + "\n"
+    return _json(shown.to_dict())
 
 
 def checked_text(checked: Iterable[Inspected]) -> str:
@@ -80,7 +84,12 @@ def checked_json(checked: Iterable[Inspected]) -> str:
         }
         for each in checked
     ]
-    return json.dumps(rows, indent=1) + "\n"
+    return _json(rows)
+
+
+def _json(value: Any) -> str:
+    # ASCII by default, and DEL beside it: a name that commands the terminal stays a string.
+    return json.dumps(value, indent=1).replace("\x7f", "\\u007f") + "\n"
 
 
 def _headline(shown: Inspected) -> str:

@@ -1,0 +1,1 @@
+"""Files within files: what formats are packed in. Containers know no format."""
