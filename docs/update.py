@@ -37,6 +37,7 @@ _OUTPUT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MARK = "=== the next block ==="
+_KEPT = ("HOME", "PYTHONPATH", "TMPDIR", "DIFFLENS_")
 _FILES = re.compile(r"(<!-- files: (\S+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 _FRAGMENTS = re.compile(r"(<!-- (fragments) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
@@ -105,7 +106,7 @@ def make_models(folder: Path) -> Path:
 def _run(command: list[str], folder: Path, *, check: bool = False) -> str:
     beside = str(Path(sys.executable).parent)
     paths = {"PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"}
-    kept = {key: os.environ[key] for key in ("HOME", "PYTHONPATH", "TMPDIR") if key in os.environ}
+    kept = {key: value for key, value in os.environ.items() if key.startswith(_KEPT)}
     done = subprocess.run(
         command,
         cwd=folder,

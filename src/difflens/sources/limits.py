@@ -5,9 +5,21 @@ from collections.abc import Iterable, Mapping
 from ..errors import DifflensError, UnknownName
 
 DEFAULTS: dict[str, int] = {
+    "compressed_bytes": 512 * 1024**2,  # a larger stream may not unpack to more than ...
+    "compressed_ratio": 250,  # ... so many times its size
+    "hdf5_bytes": 64 * 1024**2,  # a larger dataset may not unpack to more than ...
+    "hdf5_ratio": 1000,  # ... so many times its storage
+    "hdf5_seconds": 60,  # without progress in the child process
     "json_depth": 64,  # serde_json stops at 128; headers need 3
     "json_header": 100_000_000,  # bytes; the reference reader's own limit
+    "npy_header": 10_000,  # bytes; numpy's own limit
+    "pickle_nodes": 1_000_000,  # objects a pickle may make
+    "pickle_opcodes": 10_000_000,
+    "protobuf_depth": 100,  # upb's own limit
     "rank": 64,  # numpy stops there
+    "zip_bytes": 256 * 1024**2,  # a larger member may not unpack to more than ...
+    "zip_members": 100_000,
+    "zip_ratio": 100,  # ... so many times its stored size
 }
 
 
