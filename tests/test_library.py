@@ -70,6 +70,6 @@ def test_inspecting_one_model_needs_no_second_one(paths):
 
     assert [each.info.name for each in seen.tensors] == ["frozen", "w"]
     assert seen.tensors[1].stats is not None
-    assert seen.tensors[1].stats["max"] == 5.0
+    assert seen.tensors[1].stats.max == 5.0
     assert seen.nonfinite == {}
     assert len(seen.tensors[1].sha256 or "") == 64

@@ -13,7 +13,6 @@ DifflensError
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class DifflensError(Exception):
@@ -74,6 +73,8 @@ class UnknownName(DifflensError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Answer with the known names, nearest first where one is near."""
+        from difflib import get_close_matches  # needed only to answer a mistake
+
         names = sorted(known)
         near = get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names[:20])}"

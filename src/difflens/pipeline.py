@@ -18,7 +18,7 @@ from .pairing import is_prefix_rename, pair
 from .pairing.filters import kept
 from .pairing.ties import tie_candidates
 from .protocols import TensorSource
-from .records import Delta, Diff, Envelope, Inspected, MetadataChange, Pair, Report, Tensor
+from .records import Delta, Diff, Envelope, Inspected, MetadataChange, Pair, Report, Stats, Tensor
 from .sources import open_model
 from .sources.describe import IN_MEMORY, describe, metadata
 
@@ -84,7 +84,14 @@ def diff(
 
 def report(diff: Diff, analyses: Iterable[Envelope] = ()) -> Report:
     """Judge a diff and put it down as plain data, ready to be rendered."""
-    return judge.report(diff, totals(diff.deltas, is_prefix_rename), analyses)
+    rows = []
+
+    def written() -> Iterator[Delta]:
+        for delta in diff.stream():  # a million scans need not be held at once
+            rows.append(judge.row(delta))
+            yield delta
+
+    return judge.report(diff, totals(written(), is_prefix_rename), rows, analyses)
 
 
 def inspect(
@@ -102,7 +109,7 @@ def inspect(
     infos = [each.right for each in pair({}, source.tensors) if each.right]
     engine = Threads(threads)
     warnings = list(source.warnings)
-    stats: list[dict[str, Any] | None] = [None] * len(infos)
+    stats: list[Stats | None] = [None] * len(infos)
     if statistics:
         lone = (Pair(None, info) for info in infos)
         measured = list(deltas(lone, source, source, engine, progress=progress))

@@ -86,7 +86,7 @@ class Measure(Protocol):
     def figures(self) -> dict[str, Any]:
         """Give the numbers people see, by name."""
 
-    # A measure may also have `side(name) -> dict`, which describes "left" or "right" alone.
+    # A measure may also have `side(name) -> Stats`, which describes "left" or "right" alone.
 
 
 Analysis = Callable[[Diff, Evidence, Policy], Envelope | Iterable[Finding]]

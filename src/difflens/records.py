@@ -63,6 +63,19 @@ class TensorInfo(Record, frozen=True, gc=False, omit_defaults=True):
         return self.count * bits(self.dtype) // 8
 
 
+class Recipe(Record, frozen=True, gc=False):
+    """How a tensor comes out of a stored one, so that two layouts can be compared.
+
+    Rows are spans (first, count) along the first dimension, in the order wanted, counted after
+    the transpose where there is one.
+    """
+
+    base: str
+    rows: tuple[tuple[int, int], ...] = ()
+    transposed: bool = False
+    add: float = 0.0
+
+
 class Pair(Record, frozen=True, gc=False):
     """Two tensors that are each other's before and after; one is None where there is no partner."""
 
@@ -83,6 +96,50 @@ class Pair(Record, frozen=True, gc=False):
         return bool(self.left and self.right and self.left.name != self.right.name)
 
 
+class Stats(Record, frozen=True, gc=False):
+    """One tensor's values: moments over the finite ones, counts of the rest; None is unknown."""
+
+    mean: float | None = None
+    std: float | None = None
+    min: float | None = None
+    max: float | None = None
+    mean_abs: float | None = None
+    skewness: float | None = None
+    kurtosis: float | None = None
+    zeros: int = 0
+    nan: int = 0
+    positive_infinite: int = 0
+    negative_infinite: int = 0
+
+    @property
+    def nonfinite(self) -> int:
+        """How many values are NaN or infinite."""
+        return self.nan + self.positive_infinite + self.negative_infinite
+
+
+class Figures(Record, frozen=True, gc=False):
+    """How far a pair moved: the figures of the contract (cli.md, M); None is unknown."""
+
+    relative_l2: float | None = None
+    symmetric_l2: float | None = None
+    cosine: float | None = None
+    pearson: float | None = None
+    max_abs: float | None = None
+    max_abs_index: tuple[int, ...] | None = None
+    mean_abs: float | None = None
+    l2: float | None = None
+    changed_count: int | None = None
+    changed_fraction: float | None = None
+    over_epsilon_count: int | None = None
+    bit_equal_count: int | None = None
+    sign_flips: int | None = None
+    sqnr_db: float | None = None
+    within_storage_rounding: bool | None = None
+    left_nonfinite: int | None = None
+    right_nonfinite: int | None = None
+    transform: str | None = None
+
+
 class Delta(Record, frozen=True):
     """One pair with what was measured of it."""
 
@@ -98,17 +155,16 @@ class Delta(Record, frozen=True):
 
     def figures(self) -> dict[str, Any]:
         """Gather the numbers people see from every measure."""
-        return {key: value for measure in self.measures for key, value in measure.figures().items()}
+        gathered: dict[str, Any] = {}
+        for measure in self.measures:
+            gathered.update(measure.figures())
+        return gathered
 
-    def stats(self, side: Literal["left", "right"]) -> dict[str, Any] | None:
+    def stats(self, side: Literal["left", "right"]) -> Stats | None:
         """Describe one side's values; None where there is no such side or it was not measured."""
-        info = self.pair.left if side == "left" else self.pair.right
-        known = [each.side(side) for each in self.measures if hasattr(each, "side")]
-        if info is None or not known:
+        if (self.pair.left if side == "left" else self.pair.right) is None:
             return None
-        form = {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
-        first = {key: known[0][key] for key in ("mean", "std", "min", "max")}
-        return {**first, **form, **known[0]}
+        return next((each.side(side) for each in self.measures if hasattr(each, "side")), None)
 
     def measured(self, kind: type[MeasureT]) -> MeasureT | None:
         """Give the measure of that type, or None where it was not taken."""
@@ -138,7 +194,7 @@ class Tensor(Record, frozen=True):
     """One tensor of one model, with its statistics where they were asked for."""
 
     info: TensorInfo
-    stats: dict[str, Any] | None = None
+    stats: Stats | None = None
     sha256: str | None = None
 
 
@@ -153,12 +209,8 @@ class Inspected(Record, frozen=True):
     @property
     def nonfinite(self) -> dict[str, int]:
         """The tensors that hold NaN or infinities, and how many."""
-        counts = {each.info.name: _nonfinite(each.stats or {}) for each in self.tensors}
-        return {name: count for name, count in counts.items() if count}
-
-
-def _nonfinite(stats: Mapping[str, Any]) -> int:
-    return sum(stats.get(kind, 0) for kind in ("nan", "positive_infinite", "negative_infinite"))
+        found = {each.info.name: each.stats.nonfinite for each in self.tensors if each.stats}
+        return {name: count for name, count in found.items() if count}
 
 
 class MetadataChange(Record, frozen=True):
@@ -257,9 +309,10 @@ class Row(Record, frozen=True):
     how: str
     transform: str | None
     skipped: str | None
-    left_stats: dict[str, Any] | None
-    right_stats: dict[str, Any] | None
-    figures: dict[str, Any] | None
+    left_stats: Stats | None
+    right_stats: Stats | None
+    figures: Figures | None
+    further: dict[str, Any] | None = None  # what measures beyond the standard one brought
 
 
 class Report(Record, frozen=True):
@@ -317,6 +370,10 @@ class Diff:
     def deltas(self) -> tuple[Delta, ...]:
         """Measure every pair, once."""
         return tuple(self._measure(self.pairs))
+
+    def stream(self) -> Iterator[Delta]:
+        """Yield every delta once, keeping none: for those who look at each and go on."""
+        return iter(self.deltas) if "deltas" in self.__dict__ else self._measure(self.pairs)
 
     @property
     def warnings(self) -> tuple[str, ...]:

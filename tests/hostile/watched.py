@@ -121,10 +121,14 @@ def environment(folder: Path) -> dict[str, str]:
     (folder / "audit.log").touch()
     return {
         **os.environ,
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder), *_also("PYTHONPATH")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         LOG: str(folder / "audit.log"),
     }
+
+
+def _also(name: str) -> list[str]:
+    return [os.environ[name]] if os.environ.get(name) else []
 
 
 def audit(lines: list[str]) -> tuple[list[str], set[str]]:

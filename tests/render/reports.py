@@ -4,12 +4,14 @@ from typing import Any
 
 from difflens.records import (
     Envelope,
+    Figures,
     Finding,
     MetadataChange,
     Missing,
     ModelInfo,
     Report,
     Row,
+    Stats,
     TensorInfo,
     Totals,
     Verdict,
@@ -49,7 +51,7 @@ M: dict[str, Any] = {
     "cosine": 0.9995,
     "pearson": 0.9994,
     "max_abs": 0.004,
-    "max_abs_index": [3, 1],
+    "max_abs_index": (3, 1),
     "mean_abs": 0.001,
     "l2": 0.5,
     "changed_count": 192,
@@ -65,9 +67,9 @@ M: dict[str, Any] = {
 }
 
 
-def stats(**known: Any) -> dict[str, Any]:
+def stats(**known: Any) -> Stats:
     empty: dict[str, Any] = {"mean": 0.0123, "std": 1.0, "min": -3.0, "max": 3.0}
-    return empty | {"shape": [64, 3], "dtype": "F32", "total_params": 192} | known
+    return Stats(**(empty | known))
 
 
 def info(name: str, dtype: str = "F32", shape: tuple[int, ...] = (64, 3)) -> TensorInfo:
@@ -85,7 +87,13 @@ def row(name: str, kind: Any = "changed", **parts: Any) -> Row:
         "right_stats": None,
         "figures": None,
     }
-    return Row(name, kind, **(given | parts))
+    together = given | parts
+    if together["figures"] is not None:
+        every = together["figures"]
+        known = {key: value for key, value in every.items() if key in Figures.__struct_fields__}
+        together["further"] = {key: every[key] for key in every if key not in known} or None
+        together["figures"] = Figures(**known)
+    return Row(name, kind, **together)
 
 
 def changed(name: str, **figures: Any) -> Row:

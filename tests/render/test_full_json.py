@@ -27,7 +27,7 @@ def test_numbers_that_are_not_finite_come_back_as_unknown() -> None:
     figures, right = report.tensors[0].figures, report.tensors[0].right_stats
     assert figures is not None
     assert right is not None
-    assert (figures["relative_l2"], figures["cosine"], right["mean"]) == (None, None, None)
+    assert (figures.relative_l2, figures.cosine, right.mean) == (None, None, None)
     assert report.totals.relative_l2 is None
     assert report.analyses[0].policy == {"threshold": "Infinity", "floor": "-Infinity"}
     assert report.analyses[0].findings[0].evidence == {"good": 1.0, "bad": None}

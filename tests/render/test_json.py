@@ -40,7 +40,8 @@ def test_the_payloads_are_those_of_the_contract() -> None:
     known = {"shape": [64, 3], "dtype": "F32", "total_params": 192}
     measured = {"mean": 0.0123, "std": 1.0, "min": -3.0, "max": 3.0, **known}
 
-    changed = ["layers.2.weight", measured, measured | {"mean": 0.02}, M]
+    moved = M | {"max_abs_index": list(M["max_abs_index"])}
+    changed = ["layers.2.weight", measured, measured | {"mean": 0.02}, moved]
     assert changed == first["TensorStatsChanged"]
     assert list(M) == list(first["TensorStatsChanged"][3])
     assert first["TensorShapeChanged"] == ["conv.weight", [64, 3], [32, 3]]

@@ -9,7 +9,6 @@ import gc
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -34,8 +33,9 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own
         """Name every command."""
-        folder = Path(__file__).parent
-        return sorted(path.stem for path in folder.glob("*.py") if path.stem[0] != "_")
+        # Not pathlib: its import would be a tenth of the time that help takes.
+        names = os.listdir(os.path.dirname(__file__))  # noqa: PTH120, PTH208
+        return sorted(name[:-3] for name in names if name.endswith(".py") and name[0] != "_")
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import one command."""
@@ -127,7 +127,7 @@ def _run(arguments: list[str]) -> int:
 
 def _prepare_streams() -> None:
     if sys.stderr is None:  # closed by who called us
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  for the life of the process
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  for good
     gc.disable()  # a command is short and makes no cycles; a million tensors would be walked again
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter gets its code
@@ -165,7 +165,7 @@ def _show_traceback() -> None:
 
 def _reason(error: click.ClickException) -> str:
     text = error.format_message().rstrip(".").replace("Invalid value", "Wrong value")
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _usage(error: click.ClickException) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from ..errors import OutputError
 from ..records import View
@@ -17,10 +19,7 @@ def emit(text: str, out: str | None) -> None:
     if text and not text.endswith("\n"):
         text += "\n"
     if out is None:
-        if sys.stdout is None:
-            raise OutputError("it is closed", where="stdout")
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
         return
     target = Path(out)
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
@@ -46,6 +45,20 @@ def emit(text: str, out: str | None) -> None:
         if not isinstance(error, OSError):
             raise
         raise OutputError((error.strerror or str(error)).lower(), where=out) from error
+
+
+def _print(text: str) -> None:
+    if sys.stdout is None:
+        raise OutputError("it is closed", where="stdout")
+    raw: Any = getattr(sys.stdout, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    # PYTHONUNBUFFERED: Python itself would drop in silence what a pipe or a disk did not take.
+    rest = memoryview(text.encode(sys.stdout.encoding, "backslashreplace"))
+    while rest:
+        rest = rest[raw.write(rest) or 0 :]
 
 
 def _write_through(target: Path, text: str) -> None:

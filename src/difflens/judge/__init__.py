@@ -1,6 +1,6 @@
 """Policy in, verdict out."""
 
-from .report import report
+from .report import report, row
 from .verdict import verdict
 
-__all__ = ["report", "verdict"]
+__all__ = ["report", "row", "verdict"]

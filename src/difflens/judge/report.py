@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import __version__
-from ..records import Delta, Diff, Envelope, Report, Row, Totals
+from ..records import Delta, Diff, Envelope, Figures, Report, Row, Totals
 from .verdict import verdict
 
 
-def report(diff: Diff, totals: Totals, analyses: Iterable[Envelope] = ()) -> Report:
-    """Judge the totals, and write every delta down."""
+def report(
+    diff: Diff, totals: Totals, rows: Iterable[Row], analyses: Iterable[Envelope] = ()
+) -> Report:
+    """Judge the totals, and put everything together."""
     return Report(
         left=diff.left,
         right=diff.right,
         totals=totals,
         verdict=verdict(totals, metadata_changes=len(diff.metadata), epsilon=diff.epsilon),
-        tensors=tuple(map(_row, diff.deltas)),
+        tensors=tuple(rows),
         epsilon=diff.epsilon,
         metadata=diff.metadata,
         analyses=tuple(analyses),
@@ -25,8 +27,11 @@ def report(diff: Diff, totals: Totals, analyses: Iterable[Envelope] = ()) -> Rep
     )
 
 
-def _row(delta: Delta) -> Row:
+def row(delta: Delta) -> Row:
+    """Write one delta down as plain numbers."""
     pair = delta.pair
+    figures = delta.figures() if pair.left and pair.right else {}
+    known = {key: figures.pop(key) for key in Figures.__struct_fields__ if key in figures}
     return Row(
         name=delta.name,
         kind=delta.kind,
@@ -37,5 +42,6 @@ def _row(delta: Delta) -> Row:
         skipped=delta.skipped,
         left_stats=delta.stats("left"),
         right_stats=delta.stats("right"),
-        figures=(delta.figures() or None) if pair.left and pair.right else None,
+        figures=Figures(**known) if known else None,
+        further=dict(figures) or None,
     )

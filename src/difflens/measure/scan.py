@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ..kernel import merge
 from ..kernel.layout import STATE
-from ..records import Record
+from ..records import Record, Stats
 
 _EXTRA_FIELDS = 3
 
@@ -124,12 +124,12 @@ class Scan(Record, frozen=True):
     @property
     def cosine(self) -> float | None:
         """Cosine of the angle between the two; None where one is all zeros."""
-        return _correlation(self.dot, self.left_square_sum, self.right_square_sum)
+        return _correlation(self.dot, sqrt(self.left_square_sum) * sqrt(self.right_square_sum))
 
     @property
     def pearson(self) -> float | None:
         """The cosine after taking the means away: honest where all values are of one sign."""
-        return _correlation(self.comoment, self.pair_left_m2, self.pair_right_m2)
+        return _correlation(self.comoment, sqrt(self.pair_left_m2) * sqrt(self.pair_right_m2))
 
     @property
     def max_abs_index(self) -> tuple[int, ...] | None:
@@ -145,18 +145,18 @@ class Scan(Record, frozen=True):
     def figures(self) -> dict[str, Any]:
         """Give the figures of the contract (cli.md, M); what cannot be known is None."""
         left, right, moved = self.left_square_sum, self.right_square_sum, self.square_sum
-        norms = sqrt(left) + sqrt(right)
+        left_norm, right_norm, distance = sqrt(left), sqrt(right), sqrt(moved)
         return {
-            "relative_l2": self.relative_l2,
-            "symmetric_l2": _ratio(sqrt(moved), norms),
-            "cosine": self.cosine,
+            "relative_l2": _ratio(distance, left_norm),
+            "symmetric_l2": _ratio(distance, left_norm + right_norm),
+            "cosine": _correlation(self.dot, left_norm * right_norm),
             "pearson": self.pearson,
             "max_abs": _finite(self.max_abs) if self.pairs else None,
             "max_abs_index": self.max_abs_index,
             "mean_abs": _ratio(self.abs_sum, self.pairs),
-            "l2": _finite(sqrt(moved)) if self.pairs else None,
-            "changed_count": self.changed,
-            "changed_fraction": _ratio(self.changed, self.count),
+            "l2": _finite(distance) if self.pairs else None,
+            "changed_count": self.count - self.bit_equal,
+            "changed_fraction": _ratio(self.count - self.bit_equal, self.count),
             "over_epsilon_count": self.over_epsilon,
             "bit_equal_count": self.bit_equal,
             "sign_flips": self.sign_flips,
@@ -167,32 +167,53 @@ class Scan(Record, frozen=True):
             "transform": self.transform,
         }
 
-    def side(self, side: str) -> dict[str, Any]:
+    def side(self, side: str) -> Stats:
         """Describe one side: moments over its finite values, and counts of the rest."""
-        value = {name: getattr(self, f"{side}_{name}") for name in _SIDE}
-        nonfinite = value["nan"] + value["positive_infinite"] + value["negative_infinite"]
-        finite = self.count - nonfinite
-        variance = _ratio(value["m2"], finite)
-        known = finite > 0
-        return {
-            "mean": _finite(value["mean"]) if known else None,
-            "std": None if variance is None else sqrt(variance),
-            "min": value["min"] if known else None,
-            "max": value["max"] if known else None,
-            "mean_abs": _ratio(value["abs_sum"], finite),
-            "skewness": _standardised(value["m3"], value["m2"], finite, 3),
-            "kurtosis": _standardised(value["m4"], value["m2"], finite, 4),
-            "zeros": value["zeros"],
-            "nan": value["nan"],
-            "positive_infinite": value["positive_infinite"],
-            "negative_infinite": value["negative_infinite"],
-        }
+        return self._left() if side == "left" else self._right()
+
+    def _left(self) -> Stats:
+        return _stats(
+            self.count - self.left_nonfinite,
+            (self.left_mean, self.left_m2, self.left_m3, self.left_m4),
+            (self.left_min, self.left_max, self.left_abs_sum),
+            (self.left_zeros, self.left_nan),
+            (self.left_positive_infinite, self.left_negative_infinite),
+        )
+
+    def _right(self) -> Stats:
+        return _stats(
+            self.count - self.right_nonfinite,
+            (self.right_mean, self.right_m2, self.right_m3, self.right_m4),
+            (self.right_min, self.right_max, self.right_abs_sum),
+            (self.right_zeros, self.right_nan),
+            (self.right_positive_infinite, self.right_negative_infinite),
+        )
 
 
-_SIDE = (
-    *("nan", "positive_infinite", "negative_infinite", "zeros"),
-    *("min", "max", "mean", "m2", "m3", "m4", "abs_sum"),
-)
+def _stats(
+    finite: int,
+    moments: tuple[float, float, float, float],
+    extremes: tuple[float, float, float],
+    zeros_and_nan: tuple[int, int],
+    infinities: tuple[int, int],
+) -> Stats:
+    mean, m2, m3, m4 = moments
+    low, high, abs_sum = extremes
+    known = finite > 0
+    variance = _ratio(m2, finite)
+    return Stats(
+        mean=_finite(mean) if known else None,
+        std=None if variance is None else sqrt(variance),
+        min=low if known else None,
+        max=high if known else None,
+        mean_abs=_ratio(abs_sum, finite),
+        skewness=_standardised(m3, m2, finite, 3),
+        kurtosis=_standardised(m4, m2, finite, 4),
+        zeros=zeros_and_nan[0],
+        nan=zeros_and_nan[1],
+        positive_infinite=infinities[0],
+        negative_infinite=infinities[1],
+    )
 
 
 def _finite(value: float) -> float | None:
@@ -203,8 +224,7 @@ def _ratio(part: float, whole: float) -> float | None:
     return _finite(part / whole) if whole else None
 
 
-def _correlation(product: float, left: float, right: float) -> float | None:
-    size = sqrt(left) * sqrt(right)
+def _correlation(product: float, size: float) -> float | None:
     value = _ratio(product, size)
     return None if value is None else max(-1.0, min(1.0, value))
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..escape import for_csv
 from ..records import Report, Row, View
 from . import renderer
-from .rows import FIGURES, is_told, told_kind
+from .rows import FIGURES, figures, is_told, told_kind
 
 COLUMNS = ("name", "kind", "left_dtype", "right_dtype", "left_shape", "right_shape")
 
@@ -19,7 +19,7 @@ def csv(report: Report, view: View) -> str:
     """One line a tensor that differs (with verbose: every tensor), one column a figure."""
     told = [row for row in report.tensors if view.verbose or is_told(row)]
     # A dict for its order: a measure nobody listed here gets its column after the contract's.
-    names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in row.figures or ())]))
+    names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in row.further or ())]))
     lines = _Lines()
     write = writer(lines, lineterminator="\r\n").writerow
     write([*COLUMNS, *map(for_csv, names)])
@@ -43,7 +43,7 @@ def _identity(row: Row) -> list[str]:
 
 
 def _figures(row: Row, names: list[str]) -> list[str]:
-    found = row.figures or {"transform": row.transform}
+    found = figures(row)
     return [_cell(found.get(name)) for name in names]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..escape import for_terminal
-from ..records import Inspected, Tensor
+from ..records import Inspected, Stats, Tensor
 from .numbers import count, plural
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -40,8 +40,8 @@ def show_stable(shown: Inspected) -> str:
         for key, value in sorted(shown.metadata.items())
     ]
     for each in shown.tensors:
-        stats = each.stats or {}
-        moments = " ".join(f"{key}={_number(stats.get(key))}" for key in ("mean", "std"))
+        stats = each.stats or Stats()
+        moments = f"mean={_number(stats.mean)} std={_number(stats.std)}"
         print_ = f" sha256={each.sha256[:16]}" if each.sha256 else ""
         shape = list(each.info.shape)
         lines.append(f"{for_terminal(each.info.name)} {each.info.dtype} {shape} {moments}{print_}")
@@ -63,7 +63,7 @@ def checked_text(checked: Iterable[Inspected]) -> str:
             lines.append(f"ok   {facts}, all finite")
             continue
         lines.append(f"BAD  {facts}: NaN or infinities in {plural(len(bad), 'tensor')}")
-        held = {tensor.info.name: tensor.stats or {} for tensor in each.tensors}
+        held = {tensor.info.name: tensor.stats or Stats() for tensor in each.tensors}
         worst = list(bad)[:_MOST_BAD]
         lines.extend(f"     {for_terminal(name)}: {_kinds(held[name])}" for name in worst)
         if len(bad) > _MOST_BAD:
@@ -131,14 +131,14 @@ def _cells(each: Tensor) -> list[str]:
     info, stats = each.info, each.stats
     cells = [for_terminal(info.name), info.dtype, str(list(info.shape)), size(info.size_bytes)]
     if stats is not None:
-        cells += [f"{key}={_number(stats[key])}" for key in ("mean", "std", "min", "max")]
+        cells += [f"{key}={_number(getattr(stats, key))}" for key in ("mean", "std", "min", "max")]
         cells += [_kinds(stats)]
     return cells
 
 
-def _kinds(stats: dict[str, int]) -> str:
-    names = {"nan": "NaN", "positive_infinite": "+inf", "negative_infinite": "-inf"}
-    return ", ".join(f"{stats[key]:,} {name}" for key, name in names.items() if stats.get(key))
+def _kinds(stats: Stats) -> str:
+    kinds = {"NaN": stats.nan, "+inf": stats.positive_infinite, "-inf": stats.negative_infinite}
+    return ", ".join(f"{number:,} {name}" for name, number in kinds.items() if number)
 
 
 def _number(value: float | None) -> str:

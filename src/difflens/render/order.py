@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..records import Row
+from ..records import Figures, Row
 
 _STRUCTURAL = {"reshaped", "added", "removed", "uncompared"}
 
@@ -20,8 +20,8 @@ def by_magnitude(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _key(row: Row) -> tuple[int, float, float, str]:
-    figures = row.figures or {}
-    if figures.get("left_nonfinite") or figures.get("right_nonfinite"):
+    figures = row.figures or Figures()
+    if figures.left_nonfinite or figures.right_nonfinite:
         rank = 0
     elif row.kind in _STRUCTURAL:
         rank = 1
@@ -29,7 +29,7 @@ def _key(row: Row) -> tuple[int, float, float, str]:
         rank = 2
     else:
         rank = 3
-    relative, absolute = figures.get("relative_l2"), figures.get("l2")
+    relative, absolute = figures.relative_l2, figures.l2
     if relative is None and absolute:  # left is all zeros: any change is infinitely large beside it
         return rank, -float("inf"), -absolute, row.name
     return rank, -(relative or 0.0), -(absolute or 0.0), row.name

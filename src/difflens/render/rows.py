@@ -5,22 +5,16 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from ..records import Row, TensorInfo
+from ..records import Figures, Row, Stats, TensorInfo
 
 # Every field of M in cli.md, in its order: what is not measured is null, never absent.
-FIGURES = (
-    "relative_l2", "symmetric_l2", "cosine", "pearson", "max_abs", "max_abs_index", "mean_abs",
-    "l2", "changed_count", "changed_fraction", "over_epsilon_count", "bit_equal_count",
-    "sign_flips", "sqnr_db", "within_storage_rounding", "left_nonfinite", "right_nonfinite",
-    "transform",
-)  # fmt: skip
+FIGURES = Figures.__struct_fields__
 
 # Every field of S in cli.md; full-json has the rest of what was measured.
 STATISTICS = ("mean", "std", "min", "max", "shape", "dtype", "total_params")
 
 _QUIET = frozenset({"identical", "within_epsilon", "paired"})
 _TIED = "tied to "
-_NONFINITE = ("nan", "positive_infinite", "negative_infinite")
 
 
 def is_renamed(row: Row) -> bool:
@@ -41,13 +35,13 @@ def told_kind(row: Row) -> str:
 
 def figures(row: Row) -> dict[str, Any]:
     """Give M: every figure of the contract, then those a further measure brought."""
-    empty: dict[str, Any] = dict.fromkeys(FIGURES)
-    return empty | {"transform": row.transform} | (row.figures or {})
+    known = row.figures or Figures(transform=row.transform)
+    return {name: getattr(known, name) for name in FIGURES} | (row.further or {})
 
 
-def statistics(info: TensorInfo | None, measured: dict[str, Any] | None) -> dict[str, Any]:
+def statistics(info: TensorInfo | None, measured: Stats | None) -> dict[str, Any]:
     """Give S: the header is always known, the rest is null where nothing was measured."""
-    known: dict[str, Any] = {key: (measured or {}).get(key) for key in STATISTICS}
+    known: dict[str, Any] = {key: getattr(measured, key, None) for key in STATISTICS}
     if info:
         known |= {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
     return known
@@ -55,7 +49,7 @@ def statistics(info: TensorInfo | None, measured: dict[str, Any] | None) -> dict
 
 def has_changed_values(row: Row) -> bool:
     """Did a measured value move?"""
-    return bool(row.figures and row.figures.get("changed_count"))
+    return bool(row.figures and row.figures.changed_count)
 
 
 def tied_to(row: Row) -> str:
@@ -65,18 +59,19 @@ def tied_to(row: Row) -> str:
 
 def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
     """Give the counts of NaN and infinity before and after where they grew."""
-    found = row.figures or {}
-    left, right = found.get("left_nonfinite") or 0, found.get("right_nonfinite") or 0
+    found = row.figures or Figures()
+    left, right = found.left_nonfinite or 0, found.right_nonfinite or 0
     if row.kind == "added" and row.right_stats:
-        right = sum(row.right_stats.get(which) or 0 for which in _NONFINITE)
+        right = row.right_stats.nonfinite
     return (left, right) if right > left else None
 
 
 def became_zero(row: Row) -> bool:
     """Is every value zero now, and was not before?"""
-    left, right = row.left_stats or {}, row.right_stats or {}
-    all_zero = right.get("total_params") and right.get("zeros") == right["total_params"]
-    return bool(all_zero and left and left.get("zeros") != left.get("total_params"))
+    if not (row.left and row.right and row.left_stats and row.right_stats):
+        return False
+    before, after = row.left_stats.zeros, row.right_stats.zeros
+    return before < row.left.count and 0 < row.right.count == after
 
 
 def finite(value: Any) -> Any:

@@ -33,6 +33,8 @@ class Memory:
         self.tensors: dict[str, TensorInfo] = {}
         self._bytes: dict[str, memoryview] = {}
         for name, array in arrays.items():
+            if str(name) in self.tensors:
+                raise ModelError(str(name), "two arrays go by this name", hint="1 and '1' are one")
             dtype, shape, view = _described(str(name), array)
             self.tensors[str(name)] = TensorInfo(str(name), dtype, shape)
             self._bytes[str(name)] = view

@@ -1,0 +1,274 @@
+"""Packed data as a file: unpacked forward in bounded memory, as far as anybody asks.
+
+    packed:    [......................................]
+    unpacked:  blocks of 1 MiB    |s       s     [####]>    s: states kept, to go back to
+                                                  the last blocks, kept for the threads behind
+
+Threads read one tensor at several places at once. So blocks stay for a while, and who is far ahead
+waits for who is behind: a stream that is begun anew for every read would take for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import count
+from time import monotonic
+from typing import NoReturn, Protocol
+
+from ...errors import CorruptFile
+from ...escape import visible
+from ...protocols import ModelFile
+
+BLOCK = 1 << 20
+WINDOW = 40  # blocks a reader may be ahead of another
+_KEPT = 128  # blocks of all streams together
+_STEP = 1 << 16  # packed bytes taken at a time
+_EVERY, _MOST_STATES = 32, 64
+_PATIENCE_SECONDS, _NAP_SECONDS = 0.25, 0.002
+_SERIAL = count()
+
+
+class Cursor(Protocol):
+    """A place in a stream that is being unpacked."""
+
+    def more(self, wanted: int) -> bytes:
+        """Give the next bytes, `wanted` of them unless the stream ends before; checks its end."""
+
+    def copy(self) -> Cursor | None:
+        """Give a second cursor at this place, or None where the library cannot."""
+
+
+class _Blocks:
+    """The blocks unpacked last, of all streams together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._size = 0
+
+    def get(self, stream: int, index: int) -> bytes | None:
+        """Give a block that is still there."""
+        with self._lock:
+            block = self._blocks.get((stream, index))
+            if block is not None:
+                self._blocks.move_to_end((stream, index))
+            return block
+
+    def put(self, stream: int, index: int, block: bytes) -> None:
+        """Keep a block; those not asked for longest give way."""
+        with self._lock:
+            old = self._blocks.pop((stream, index), b"")
+            self._blocks[stream, index] = block
+            self._size += len(block) - len(old)
+            while self._size > _KEPT * BLOCK:
+                self._size -= len(self._blocks.popitem(last=False)[1])
+
+    def drop(self, stream: int) -> None:
+        """Forget a stream's blocks."""
+        with self._lock:
+            for key in [key for key in self._blocks if key[0] == stream]:
+                self._size -= len(self._blocks.pop(key))
+
+
+_BLOCKS = _Blocks()
+
+
+class Unpacked:
+    """What a packed file unpacks to, as a file; the packed one stays its owner's to close."""
+
+    def __init__(
+        self, file: ModelFile, begin: Callable[[], Cursor], size: int, about: str = "the stream"
+    ) -> None:
+        """Take the size that was promised; unpacks nothing yet."""
+        self.path = file.path
+        self.size = size
+        self._file = file
+        self._begin = begin
+        self._about = about
+        self._serial = next(_SERIAL)
+        self._turn = threading.Condition()
+        self._cursor: Cursor | None = None
+        self._next = 0  # the block the cursor is at
+        self._states: dict[int, Cursor] = {}
+        self._every = _EVERY
+        self._ended = False
+        self._readers: dict[int, tuple[int, float]] = {}
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Give bytes [start, stop)."""
+        buffer = bytearray(max(0, min(stop, self.size) - start))
+        self.read_into(start, memoryview(buffer))
+        return bytes(buffer)
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Fill the buffer from byte `start` on, as far as the stream goes."""
+        wanted = max(0, min(len(buffer), self.size - start))
+        done = 0
+        while done < wanted:
+            index, skipped = divmod(start + done, BLOCK)
+            part = self._block(index)[skipped : skipped + wanted - done]
+            buffer[done : done + len(part)] = part
+            done += len(part)
+        return done
+
+    def limit(self, name: str) -> int:
+        """Give a limit by name."""
+        return self._file.limit(name)
+
+    def finish(self) -> None:
+        """Unpack to the end, once, so that what the stream says of itself is checked."""
+        with self._turn:
+            if not self._ended:
+                self._unpack(self._last)
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the packed file is not the one that was opened."""
+        self._file.confirm()
+
+    def close(self) -> None:
+        """Forget what was unpacked; the packed file is its owner's to close."""
+        with self._turn:
+            self._cursor, self._next = None, 0
+            self._states.clear()
+        _BLOCKS.drop(self._serial)
+
+    @property
+    def _last(self) -> int:
+        return max(0, self.size - 1) // BLOCK
+
+    def _block(self, index: int) -> bytes:
+        me = threading.get_ident()
+        self._readers[me] = index, monotonic()
+        block = _BLOCKS.get(self._serial, index)
+        if block is not None:
+            return block
+        with self._turn:
+            while self._someone_is_behind(me, index):
+                self._turn.wait(_NAP_SECONDS)
+                self._readers[me] = index, monotonic()
+            block = _BLOCKS.get(self._serial, index)
+            return self._unpack(index) if block is None else block
+
+    def _someone_is_behind(self, me: int, index: int) -> bool:
+        """Is another thread reading so far back that its blocks would be gone?"""
+        lately = monotonic() - _PATIENCE_SECONDS
+        return any(
+            place + WINDOW < index and then > lately and reader != me
+            for reader, (place, then) in list(self._readers.items())
+        )
+
+    def _unpack(self, index: int) -> bytes:
+        """Go to a block from the nearest place before it, and give it."""
+        cursor, at = self._nearest(index)
+        self._cursor = None  # after an error there is no cursor to go on with
+        while True:
+            if at % self._every == 0 and at not in self._states:
+                self._remember(at, cursor)
+            wanted = min(BLOCK, self.size - at * BLOCK)
+            block = cursor.more(wanted)
+            if len(block) != wanted:
+                self._fail(f"ends at byte {at * BLOCK + len(block)}, {self.size} were promised")
+            if at == self._last:
+                if cursor.more(1):
+                    self._fail(f"goes on after the {self.size} bytes that were promised")
+                self._ended = True
+            if index - at < WINDOW:
+                _BLOCKS.put(self._serial, at, block)
+            if at == index:
+                break
+            at += 1
+        if index < self._last:  # at the end nobody reads on: the memory is given back
+            self._cursor, self._next = cursor, index + 1
+        return block
+
+    def _nearest(self, index: int) -> tuple[Cursor, int]:
+        at = max((place for place in self._states if place <= index), default=-1)
+        if self._cursor is not None and at <= self._next <= index:
+            return self._cursor, self._next
+        copied = self._states[at].copy() if at >= 0 else None
+        return (copied, at) if copied else (self._begin(), 0)
+
+    def _remember(self, at: int, cursor: Cursor) -> None:
+        """Keep a state every so many blocks; where they become many, every second one."""
+        copied = cursor.copy() if at else None
+        if copied is None:
+            return
+        self._states[at] = copied
+        if len(self._states) > _MOST_STATES:
+            self._every *= 2
+            self._states = {at: each for at, each in self._states.items() if at % self._every == 0}
+
+    def _fail(self, what: str) -> NoReturn:
+        raise CorruptFile(visible(str(self.path)), f"{self._about} {what}")
+
+
+class Inflated(Unpacked):
+    """A deflated range of a file, as the file it was."""
+
+    def __init__(self, packed: ModelFile, size: int, crc: int | None, about: str) -> None:
+        """Take the size and the checksum that its container promised."""
+        super().__init__(packed, lambda: Deflate(packed, -zlib.MAX_WBITS, about, crc), size, about)
+
+
+class Deflate:
+    """A cursor in a deflated stream: raw with its checksum, or with zlib's own header and end."""
+
+    def __init__(self, packed: ModelFile, bits: int, about: str, crc: int | None = None) -> None:
+        """Begin at the first byte."""
+        self._packed = packed
+        self._about = about
+        self._coder = zlib.decompressobj(bits)
+        self._wanted_crc = crc
+        self._crc = 0
+        self._at = 0
+        self._rest = b""
+
+    def more(self, wanted: int) -> bytes:
+        """Give the next bytes, and at the end check that nothing is missing or left."""
+        parts = []
+        while wanted and not self._coder.eof:
+            part = self._step(wanted)
+            wanted -= len(part)
+            parts.append(part)
+        if wanted:
+            self._check_end()
+        block = b"".join(parts) if len(parts) != 1 else parts[0]
+        if self._wanted_crc is not None:
+            self._crc = zlib.crc32(block, self._crc)
+            if wanted and self._crc != self._wanted_crc:
+                said = f"has checksum {self._crc:08x}, {self._wanted_crc:08x} was promised"
+                self._fail(said)
+        return block
+
+    def copy(self) -> Deflate:
+        """Give a second cursor at this place."""
+        other = object.__new__(Deflate)
+        other.__dict__.update(self.__dict__)
+        other._coder = self._coder.copy()
+        return other
+
+    def _step(self, wanted: int) -> bytes:
+        taken = self._rest
+        if not taken:
+            stop = min(self._at + _STEP, self._packed.size)
+            taken = self._packed.read(self._at, stop)
+            self._at = stop
+        try:
+            part = self._coder.decompress(taken, wanted)
+        except zlib.error as error:
+            self._fail(f"is damaged: {str(error).rpartition(': ')[2]}")
+        self._rest = self._coder.unconsumed_tail
+        if not taken and not part and not self._coder.eof:
+            self._fail("ends before its data does")
+        return part
+
+    def _check_end(self) -> None:
+        left = len(self._coder.unused_data) + self._packed.size - self._at
+        if left:
+            self._fail(f"is followed by {left} bytes that belong to nothing")
+
+    def _fail(self, what: str) -> NoReturn:
+        raise CorruptFile(visible(str(self._packed.path)), f"{self._about} {what}")

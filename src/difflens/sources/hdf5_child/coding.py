@@ -1,0 +1,83 @@
+"""How an HDF5 type stores numbers, in our names; what is not known exactly is not guessed."""
+
+from typing import Any, NamedTuple
+
+_INTEGER, _FLOAT, _OPAQUE, _COMPOUND, _ENUM, _COMPLEX = 0, 1, 5, 6, 8, 11
+KINDS = ("integer", "float", "time", "string", "bit field", "opaque", "compound", "reference",
+         "enumeration", "variable length", "array", "complex")  # fmt: skip
+
+# Bytes, (sign, exponent, its bits, mantissa, its bits), bias: nothing else is that float.
+_FLOATS = {
+    (2, (15, 10, 5, 0, 10), 15): "F16",
+    (2, (15, 7, 8, 0, 7), 127): "BF16",
+    (4, (31, 23, 8, 0, 23), 127): "F32",
+    (8, (63, 52, 11, 0, 52), 1023): "F64",
+}
+_PAIRS = ((b"r", b"i"), (b"real", b"imag"))  # h5py's complex numbers, MATLAB's
+
+
+class Coding(NamedTuple):
+    """Our dtype, the bytes of one element, the width to swap, an axis more, the name it is kept by."""
+
+    dtype: str
+    item: int
+    swap: int = 0
+    more: tuple[int, ...] = ()
+    stored: str | None = None
+
+
+def coding(kind: Any, note: str = "") -> Coding | None:
+    """Say how a type stores numbers; None where it stores none that we know.
+
+    `note` is the dtype a writer put beside the dataset: Keras keeps bfloat16 as two opaque bytes.
+    """
+    number, size = kind.get_class(), kind.get_size()
+    if number == _OPAQUE:
+        return Coding("BF16", 2) if (size, note) == (2, "bfloat16") else None
+    if number == _ENUM:
+        return Coding("BOOL", 1) if size == 1 and _is_bool(kind) else None
+    if number in (_COMPOUND, _COMPLEX):
+        return _complex(kind, number, size)
+    if number not in (_INTEGER, _FLOAT) or kind.get_precision() != 8 * size or kind.get_offset():
+        return None
+    if number == _INTEGER:
+        dtype = f"{'I' if kind.get_sign() else 'U'}{8 * size}" if size in (1, 2, 4, 8) else None
+    else:
+        dtype = _FLOATS.get((size, tuple(kind.get_fields()), kind.get_ebias()))
+    order = kind.get_order()
+    if dtype is None or order not in (0, 1):
+        return None
+    if order == 0 or size == 1:
+        return Coding(dtype, size)
+    return Coding(dtype, size, size, (), f"{dtype} big-endian")
+
+
+def _is_bool(kind: Any) -> bool:
+    """Is this the enumeration h5py writes for booleans?"""
+    if kind.get_nmembers() != 2:
+        return False
+    members = {kind.get_member_name(i): kind.get_member_value(i) for i in range(2)}
+    return members == {b"FALSE": 0, b"TRUE": 1}
+
+
+def _complex(kind: Any, number: int, size: int) -> Coding | None:
+    """Say how complex numbers are stored; two F64 make one wider than any dtype of ours."""
+    if number == _COMPLEX:
+        parts = [kind.get_super()] * 2
+    elif kind.get_nmembers() != 2:
+        return None
+    else:
+        names = tuple(kind.get_member_name(i) for i in range(2))
+        places = [kind.get_member_offset(i) for i in range(2)]
+        if names not in _PAIRS or places != [0, size // 2]:
+            return None
+        parts = [kind.get_member_type(i) for i in range(2)]
+    if any(part.get_class() != _FLOAT for part in parts):
+        return None
+    part, other = (coding(each) for each in parts)
+    if part is None or part != other or 2 * part.item != size:
+        return None
+    big = " big-endian" if part.swap else ""
+    if part.dtype == "F32":
+        return Coding("C64", 8, part.swap, (), f"C64{big}" if big else None)
+    return Coding("F64", 16, part.swap, (2,), f"C128{big}") if part.dtype == "F64" else None
