@@ -13,13 +13,21 @@ setup(
             sources=[
                 "src/difflens/kernel/module.c",
                 "src/difflens/kernel/scan.c",
+                "src/difflens/kernel/files.c",
                 "src/difflens/kernel/loops_baseline.c",
                 "src/difflens/kernel/loops_avx2.c",
                 "src/difflens/kernel/loops_avx512.c",
             ],
             depends=["src/difflens/kernel/scan.h", "src/difflens/kernel/loops.h"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-std=gnu11", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-Wall", "-Wextra"],
+            extra_compile_args=[
+                "-std=gnu11",
+                "-O3",
+                "-ffp-contract=fast",
+                "-fno-math-errno",
+                "-Wall",
+                "-Wextra",
+            ],
             py_limited_api=True,
             optional=True,
         )

@@ -44,7 +44,9 @@ class TensorSource(Protocol):
         """Give the descriptors back."""
 
 
-# A source may also have `refused: list[str]`, the objects in the file that were named and not
+# A source may also have `place(name) -> (file, offset) | None`, where a tensor lies as plain bytes
+# in a file that has `hold() -> object with number`, so that the kernel can read by itself;
+# `refused: list[str]`, the objects in the file that were named and not
 # made (pickled classes), and `aliases: dict[str, str]`, names that share another tensor's storage.
 
 

@@ -52,7 +52,7 @@ def as_nobody(*arguments: str | Path, **how: str) -> Outcome:
         "import os, sys, locale, difflens.cli, difflens.cli.diff, difflens.cli._output,"
         " tempfile, random;"
         "import difflens.pipeline, difflens.cli._progress, difflens.render.cli;"
-        "from difflens.sources import open_model, refusals, shards, safetensors, limits;"
+        "from difflens.sources import source, refusals, shards, limits; list(source);"
         f"os.chdir({how.get('cwd', '/')!r});"
         f"os.geteuid() or (os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY}));"
         "difflens.cli.main(sys.argv[1:])"

@@ -80,11 +80,14 @@ def test_the_tests_of_the_recipes_pass(house):
 def test_new_plug_ins_keep_the_rules_of_the_house_and_have_their_pages(house):
     contracts = ["test_rooms", "test_house", "test_docs"]
     tests = [f"tests/contracts/{name}.py" for name in contracts]
-    named = "imports_only or one_line or overlong or has_its_page"
+    rules = "imports_only or one_line or overlong or has_its_page"
+    plugins = "tinyfmt or outsized or tsv or big or odd_ones or odd-ones or wide"
+    named = f"({rules}) and ({plugins})"
 
     done = run("-m", "pytest", "-q", "-k", named, *tests, cwd=house, path=house / "src")
 
     assert done.returncode == 0, done.stdout
+    assert f"{6 * 4} passed" in done.stdout
 
 
 def test_their_fragments_are_gathered_into_the_changelog(house):

@@ -17,7 +17,8 @@ PARAMS = [
     pytest.param(case, id=case.id, marks=[pytest.mark.slow] if case.slow else []) for case in CASES
 ]
 LINE = re.compile(r"difflens: error: (?s:.+): (?s:.+)")
-LIBRARIES = {"difflens", "click", "msgspec", "_scan", "ctypes"} | sys.stdlib_module_names
+# `org` is what the standard library's copy asks for, to see whether it runs on Java.
+LIBRARIES = {"difflens", "click", "msgspec", "org"} | sys.stdlib_module_names
 NEVER = {"pickle", "marshal", "ctypes", "subprocess", "torch", "numpy"}
 
 
@@ -56,13 +57,13 @@ def test_a_hostile_file_earns_one_line_and_nothing_happens(case: Case, server, p
             cwd=place,
             most_open=case.most_open,
             user=user,
-            limit=60 if case.slow else 20,
+            limit=120 if case.slow else 40,
         )
 
         assert_earned(case, outcome)
         assert_nothing_happened(outcome)
         if not case.slow:
-            assert outcome.seconds < 10
+            assert outcome.busy < 10
             assert outcome.megabytes < 300
     assert before == listing(place)
     assert not list(place.rglob(MARKER))
@@ -153,7 +154,7 @@ def test_so_it_does_from_the_first_to_the_last_breath_of_the_process(case, start
     )
 
     events, _ = audit((watch / "audit.log").read_text().splitlines())
-    assert_earned(case, Outcome(ended.returncode, ended.stdout, ended.stderr, 0, 0, [], set()))
+    assert_earned(case, Outcome(ended.returncode, ended.stdout, ended.stderr, 0, 0, 0, [], set()))
     assert before == listing(folder)
     assert events == []
 

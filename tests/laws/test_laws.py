@@ -56,7 +56,7 @@ def test_swapping_the_sides_swaps_added_and_removed_and_keeps_absolute_figures(f
         assert KINDS.get(row.kind, row.kind) == twin.kind
         assert (row.left, row.right) == (twin.right, twin.left)
         for key in ("max_abs", "max_abs_index", "changed_count", "sign_flips", "bit_equal_count"):
-            assert (row.figures or {}).get(key) == (twin.figures or {}).get(key)
+            assert getattr(row.figures, key, None) == getattr(twin.figures, key, None)
         assert row.left_stats == twin.right_stats
     assert there.verdict.differs == back.verdict.differs
 

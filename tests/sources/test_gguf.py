@@ -204,9 +204,9 @@ def test_parts_put_together_are_the_whole_wherever_it_is_cut(tmp_path_factory, c
 
 
 def test_several_threads_read_one_tensor_at_once(tmp_path):
-    raw = blocks(Kind.Q5_K, 4000)
-    expected = dequantize(raw, Kind.Q5_K).tobytes()
-    model = open_model(write(tmp_path / "m.gguf", {"w": (Kind.Q5_K, raw)}))
+    raw = blocks(Kind.Q3_K, 4000)
+    expected = dequantize(raw, Kind.Q3_K).tobytes()
+    model = open_model(write(tmp_path / "m.gguf", {"w": (Kind.Q3_K, raw)}))
     ranges = [(at, min(at + 100_001, len(expected))) for at in range(0, len(expected), 100_001)]
 
     with ThreadPoolExecutor(8) as pool:
@@ -216,7 +216,7 @@ def test_several_threads_read_one_tensor_at_once(tmp_path):
     model.close()
 
 
-@pytest.mark.parametrize("kind", [Kind.Q4_K, Kind.Q5_K, Kind.IQ2_S])
+@pytest.mark.parametrize("kind", [Kind.Q4_K, Kind.Q5_K, Kind.Q3_K])
 def test_decoding_holds_pieces_and_never_a_tensor(kind, tmp_path):
     model = open_model(write(tmp_path / "m.gguf", {"w": (kind, blocks(kind, 64 * 1024))}))
     buffer = memoryview(bytearray(64 * 1024 * 1024))
@@ -249,6 +249,20 @@ def test_plain_tensors_are_read_in_one_go_and_opening_reads_the_header_alone(tmp
     part(model, "w", 7, 1_000_007)
 
     assert [size for _, size in file.reads] == [1_000_000]
+    model.close()
+
+
+def test_it_says_where_a_tensor_lies_unless_it_must_be_decoded(tmp_path):
+    array = np.arange(8, dtype=np.float32)
+    tensors = {"plain": array, "blocks": (Kind.Q8_0, blocks(Kind.Q8_0, 1))}
+    path = write(tmp_path / "m.gguf", tensors)
+    model = open_model(path)
+
+    file, begin = model.place("plain")
+
+    assert file.path == path
+    assert file.read(begin, begin + 32) == array.tobytes()
+    assert model.place("blocks") is None
     model.close()
 
 
@@ -417,7 +431,7 @@ def test_blocks_nobody_decodes_are_compared_as_bytes_and_told_once(tmp_path):
 
 def test_without_the_package_files_open_and_only_its_blocks_ask_for_it(tmp_path, monkeypatch):
     tensors = {
-        "rare": (Kind.Q5_K, blocks(Kind.Q5_K, 1)),
+        "rare": (Kind.Q3_K, blocks(Kind.Q3_K, 1)),
         "common": (Kind.Q4_K, blocks(Kind.Q4_K, 1)),
         "plain": np.ones(3, np.float32),
     }
@@ -427,12 +441,12 @@ def test_without_the_package_files_open_and_only_its_blocks_ask_for_it(tmp_path,
 
     model = open_model(path)
 
-    assert [each.stored for each in model.tensors.values()] == ["Q5_K", "Q4_K", None]
+    assert [each.stored for each in model.tensors.values()] == ["Q3_K", "Q4_K", None]
     assert len(whole(model, "common")) == 1024
     assert len(whole(model, "plain")) == 12
     with pytest.raises(MissingExtra) as caught:
         whole(model, "rare")
-    assert str(caught.value) == "decoding Q5_K needs an extra: pip install 'difflens[gguf]'"
+    assert str(caught.value) == "decoding Q3_K needs an extra: pip install 'difflens[gguf]'"
     model.close()
 
 

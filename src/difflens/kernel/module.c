@@ -88,6 +88,59 @@ static PyObject *scan(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Check what Python gave for one side, and turn it into a place. */
+static int place_of(const char *name, int descriptor, unsigned long long offset, struct place *out)
+{
+    enum dtype type = find(name);
+    if (type == DTYPES) {
+        PyErr_Format(PyExc_ValueError, "the kernel cannot decode %s", name);
+        return 0;
+    }
+    *out = (struct place){descriptor, offset, type};
+    return 1;
+}
+
+static PyObject *scan_files(PyObject *module, PyObject *args)
+{
+    const struct loops *loops = ((struct module_state *)PyModule_GetState(module))->loops;
+    int left_file, right_file, looking;
+    unsigned long long left_at, right_at;
+    const char *left_name, *right_name;
+    Py_ssize_t n;
+    double epsilon;
+    Py_buffer out;
+    if (!PyArg_ParseTuple(args, "(iKs)(iKs)ndpw*", &left_file, &left_at, &left_name, &right_file,
+                          &right_at, &right_name, &n, &epsilon, &looking, &out))
+        return NULL;
+    struct place left, right;
+    int good = place_of(left_name, left_file, left_at, &left)
+               && place_of(right_name, right_file, right_at, &right);
+    if (good && (n < 0 || out.len != (Py_ssize_t)sizeof(struct state)
+                 || difflens_size(left.type, (size_t)n) == (size_t)-1
+                 || difflens_size(right.type, (size_t)n) == (size_t)-1)) {
+        PyErr_Format(PyExc_ValueError, "%zd elements or a state of %zd bytes cannot be", n, out.len);
+        good = 0;
+    }
+    enum reading read = DONE;
+    if (good) {
+        struct state state;
+        memcpy(&state, out.buf, sizeof state);
+        Py_BEGIN_ALLOW_THREADS
+        fenv_t caller;
+        fegetenv(&caller);
+        fesetenv(FE_DFL_ENV);
+        read = difflens_scan_files(loops, &state, &left, &right, (size_t)n, epsilon, &looking);
+        fesetenv(&caller);
+        Py_END_ALLOW_THREADS
+        memcpy(out.buf, &state, sizeof state);
+        if (read == FAILED) PyErr_SetFromErrno(PyExc_OSError);
+        if (read == SHORT) PyErr_SetString(PyExc_EOFError, "the file ends before the tensor does");
+    }
+    PyBuffer_Release(&out);
+    if (!good || read != DONE) return NULL;
+    return PyBool_FromLong(looking);
+}
+
 static PyObject *merge(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -128,6 +181,9 @@ static PyMethodDef methods[] = {
     {"scan", scan, METH_VARARGS,
      "scan(left, right, left_dtype, right_dtype, epsilon, state)\n\n"
      "Add two encoded buffers of as many elements to the state."},
+    {"scan_files", scan_files, METH_VARARGS,
+     "scan_files((file, offset, dtype), (file, offset, dtype), count, epsilon, looking, state)\n\n"
+     "Read and scan; while looking, pass over equal bytes. Are all of them equal?"},
     {"merge", merge, METH_VARARGS,
      "merge(state, later)\n\nAdd the state of the elements that follow."},
     {"same_bytes", same_bytes, METH_VARARGS,

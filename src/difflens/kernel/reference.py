@@ -13,6 +13,7 @@ Squares of F64 values beyond 1e154 overflow: counts and extremes stay exact, the
 sums become infinite or NaN.
 """
 
+import os
 from typing import Any
 
 import ml_dtypes
@@ -347,3 +348,41 @@ def _add_paired(total: _Figures, later: _Figures) -> None:
     total["pair_left_m2"] += later["pair_left_m2"] + left_delta * left_delta * n1 * q
     total["pair_right_m2"] += later["pair_right_m2"] + right_delta * right_delta * n1 * q
     total["comoment"] += later["comoment"] + left_delta * right_delta * n1 * q
+
+
+def scan_files(  # noqa: PLR0917  the compiled one takes them by position
+    left: tuple[int, int, str],
+    right: tuple[int, int, str],
+    count: int,
+    epsilon: float,
+    looking: bool,
+    state: bytearray,
+) -> bool:
+    """Read and scan; while looking, pass over equal bytes. Are all of them equal?"""
+    at = 0
+    while at < count:
+        some = min(_PIECE, count - at)
+        parts = [_read(*side, at, some) for side in (left, right)]
+        if looking and parts[0] == parts[1]:
+            at += some
+            continue
+        if looking:
+            looking = False
+            if at:  # what came before was equal, but its statistics are wanted now
+                at = 0
+                continue
+        scan(parts[0], parts[1], left[2], right[2], epsilon, state)
+        at += some
+    return looking
+
+
+def _read(descriptor: int, offset: int, dtype: str, first: int, count: int) -> bytes:
+    width = _BITS[dtype]
+    start, stop = first * width // 8, (first + count) * width // 8
+    data = b""
+    while len(data) < stop - start:
+        more = os.pread(descriptor, stop - start - len(data), offset + start + len(data))
+        if not more:
+            raise EOFError("the file ends before the tensor does")
+        data += more
+    return data

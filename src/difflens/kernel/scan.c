@@ -483,7 +483,10 @@ void difflens_scan(const struct loops *loops, struct state *state, enum dtype le
     int hot = left_type == right_type && is_hot(loops, left_type);
     for (size_t i = 0; i < n;) {
         struct state block = {0};
-        size_t length = n - i < BLOCK ? n - i : BLOCK;
+        /* Blocks end at fixed places, so that the bits of the result do not depend on how the
+           caller cut what it read, nor on where a NaN made a block a short one. */
+        size_t length = BLOCK - (size_t)(state->count % BLOCK);
+        if (length > n - i) length = n - i;
         const uint8_t *a = at(left_type, left, i), *b = at(right_type, right, i);
         if (!hot || !scan_hot(loops, state, left_type, a, b, length, epsilon, &block)) {
             if (length > SMALL_BLOCK) length = SMALL_BLOCK;

@@ -77,6 +77,21 @@ void difflens_scan(const struct loops *loops, struct state *state,
                    enum dtype left_type, const uint8_t *left,
                    enum dtype right_type, const uint8_t *right, size_t n, double epsilon);
 
+/* Where a tensor lies as plain bytes in an open file. */
+struct place {
+    int descriptor;
+    uint64_t offset;
+    enum dtype type;
+};
+
+enum reading { DONE, SHORT, FAILED }; /* FAILED leaves the reason in errno */
+
+/* Read n pairs of elements and add them to the state. While `looking`, equal bytes are passed
+   over; it stays set, and the state untouched, where all of them are equal. */
+enum reading difflens_scan_files(const struct loops *loops, struct state *state,
+                                 const struct place *left, const struct place *right, size_t n,
+                                 double epsilon, int *looking);
+
 /* Add the state of the elements that follow. */
 void difflens_merge(struct state *state, const struct state *later);
 

@@ -158,8 +158,7 @@ class File:
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer from byte `start` on; a file that ends early has changed."""
-        descriptor = self.descriptor or self._open()
-        descriptor.used = next(_CLOCK)
+        descriptor = self.hold()
         wanted = len(buffer)
         done = 0
         try:
@@ -174,6 +173,12 @@ class File:
         except OSError as error:
             raise unreadable(self.path, error) from error
         return done
+
+    def hold(self) -> _Descriptor:
+        """Give the descriptor; it stays open for as long as the caller keeps what it was given."""
+        descriptor = self.descriptor or self._open()
+        descriptor.used = next(_CLOCK)
+        return descriptor
 
     def limit(self, name: str) -> int:
         """Give a limit by name, as the user may have raised it."""

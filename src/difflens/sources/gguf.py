@@ -78,6 +78,11 @@ class Gguf:
             raise ValueError(f"tensor {name!r}: cannot read {wanted}")
         return read_range(self._file, place, start, stop, buffer)
 
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file a tensor lies, and at which byte; None where it must be decoded."""
+        begin, _, stored = self._places[name]
+        return None if stored.decode else (self._file, begin)
+
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""
         self._file.confirm()

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from weakref import finalize
 
 from ..errors import CorruptFile, DifflensError, LimitExceeded, MissingExtra, UnknownFormat
@@ -31,6 +31,12 @@ _MEMORY = 2 << 30  # of addresses: libraries take a part, the largest chunk need
 _STEP = 1 << 20
 _LONGEST_JSON = 64 << 20
 _INHERITED = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+_ENVIRONMENT = {
+    "HDF5_PLUGIN_PATH": os.devnull,
+    "HDF5_PLUGIN_PRELOAD": "::",  # no filter plug-in at all
+    "HDF5_USE_FILE_LOCKING": "FALSE",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 _ERRORS = {"corrupt": CorruptFile, "limit": LimitExceeded, "unknown": UnknownFormat}
 
 
@@ -41,11 +47,11 @@ class Child:
         """Start it; `held` gives it the whole file at once, for one that cannot be read at will."""
         self._file, self._where = file, visible(str(file.path))
         self._seconds = file.limit("hdf5_seconds")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._failed: BaseException | None = None
         self._step = memoryview(bytearray(min(_STEP, file.size)))
-        self._process = _start(self._where)
-        self._end = finalize(self, _end, self._process)
+        self._pipes = _start(self._where)
+        self._end = finalize(self, self._pipes.end)
         self._deadline = monotonic() + self._seconds
         options = {
             "size": file.size,
@@ -83,8 +89,11 @@ class Child:
         return stop - start
 
     def close(self) -> None:
-        """End the process: it has nothing to lose."""
-        self._end()
+        """End the process; whoever waits for it hears so before the pipes are closed."""
+        if self._end.alive:
+            self._pipes.process.kill()
+        with self._lock:
+            self._end()
 
     def _failing(self) -> _Failing:
         return _Failing(self)
@@ -102,7 +111,7 @@ class Child:
             raise DifflensError("its HDF5 process has ended", where=self._where)
 
     def _hear(self, buffer: memoryview) -> dict[str, Any] | int | None:
-        """Take one thing the child says: JSON, data into the buffer, or a wish, which is granted."""
+        """Take one thing the child says: JSON, data into the buffer, or a wish to be granted."""
         head = bytearray(HEADER.size)
         self._take(memoryview(head))
         kind, first, second = HEADER.unpack(head)
@@ -145,7 +154,7 @@ class Child:
             start += len(view)
 
     def _give(self, view: memoryview) -> None:
-        pipe = self._process.stdin.fileno()  # type: ignore[union-attr]
+        pipe = self._pipes.stdin
         while view:
             self._wait(pipe, select.POLLOUT)
             try:
@@ -156,7 +165,7 @@ class Child:
                 self._bury()
 
     def _take(self, view: memoryview) -> None:
-        pipe = self._process.stdout.fileno()  # type: ignore[union-attr]
+        pipe = self._pipes.stdout
         while view:
             self._wait(pipe, select.POLLIN)
             got = os.readv(pipe, [view])
@@ -176,13 +185,15 @@ class Child:
 
     def _bury(self) -> NoReturn:
         """Say how the child died."""
-        code = self._process.wait()
+        code = self._pipes.process.wait()
         if code == -signal.SIGKILL:
-            raise LimitExceeded(self._where, "the system killed its HDF5 process, memory may be short")
+            raise LimitExceeded(
+                self._where, "the system killed its HDF5 process, memory may be short"
+            )
         if code == -signal.SIGXCPU:
             raise LimitExceeded(self._where, "HDF5 took too long and was stopped")
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        said = os.read(self._process.stderr.fileno(), 4096)  # type: ignore[union-attr]
+        said = os.read(self._pipes.stderr, 4096)
         last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
         why = f": {for_terminal(last.replace('nvalid', 'alformed'), 200)}" if last else ""
         raise CorruptFile(self._where, f"HDF5's library crashed on it ({how}){why}")
@@ -198,7 +209,7 @@ class _Failing:
         self._child.check()
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, LookupError | TypeError | ValueError):
+        if isinstance(error, LookupError | TypeError | ValueError | RecursionError):
             said = CorruptFile(self._child._where, "the HDF5 process answered out of turn")  # noqa: SLF001
             self._child.fail(said)
             raise said from error
@@ -206,7 +217,23 @@ class _Failing:
             self._child.fail(error)
 
 
-def _start(where: str) -> Popen[bytes]:
+class _Process(NamedTuple):
+    """The child, and our ends of its pipes."""
+
+    process: Popen[bytes]
+    stdin: int
+    stdout: int
+    stderr: int
+
+    def end(self) -> None:
+        """Kill it: it has nothing to lose."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            os.close(pipe)
+
+
+def _start(where: str) -> _Process:
     """Start Python with no user's settings, no plug-in folder, and h5py where ours would be."""
     import subprocess
 
@@ -214,32 +241,24 @@ def _start(where: str) -> Popen[bytes]:
     paths = [each for each in sys.path if each and Path(each) != here]
     command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT]
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    environment |= {
-        "HDF5_PLUGIN_PATH": os.devnull,
-        "HDF5_PLUGIN_PRELOAD": "::",  # no filter plug-in at all
-        "HDF5_USE_FILE_LOCKING": "FALSE",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    pipes = [os.pipe() for _ in range(3)]
+    (child_in, ours_in), (ours_out, child_out), (ours_error, child_error) = pipes
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603  our own interpreter on our own code
             [*command, *paths, str(Path(__file__).parent)],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
+            stdin=child_in,
+            stdout=child_out,
+            stderr=child_error,
+            env=environment | _ENVIRONMENT,
             cwd="/",
         )
     except OSError as error:
+        for pipe in (ours_in, ours_out, ours_error):
+            os.close(pipe)
         reason = f"the process that reads HDF5 cannot be started: {os.strerror(error.errno or 0)}"
         raise DifflensError(reason.lower(), where=where) from error
-    os.set_blocking(process.stdin.fileno(), False)  # type: ignore[union-attr]
-    return process
-
-
-def _end(process: Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe:
-            pipe.close()
+    finally:
+        for pipe in (child_in, child_out, child_error):
+            os.close(pipe)
+    os.set_blocking(ours_in, False)
+    return _Process(process, ours_in, ours_out, ours_error)

@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import CorruptFile, UnknownName
+from ..errors import CorruptFile
 from ..escape import for_terminal
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from .containers.encodings import Encoding, Inline, Straight
+from .containers.encodings import Encoding, Inline, Straight, part_of
 from .containers.protobuf import BYTES, VARINT, Wire, varint
 from .files import File
 from .folders import listed
 from .neighbours import neighbour
-from .onnx_graph import Found, Plain, Walk, entry
+from .onnx_graph import Found, Plain, Walk
+from .onnx_summary import entry
 from .onnx_tensor import KINDS, STRING, Proto, count_of, values_of
 from .strict_json import LARGEST
 
@@ -95,14 +96,8 @@ class Onnx:
 
     def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
-        try:
-            encoding, size = self._values[name], self.tensors[name].size_bytes
-        except KeyError:
-            raise UnknownName("tensor", name, self.tensors) from None
-        if not 0 <= start <= stop <= size or stop - start > len(buffer):
-            wanted = f"[{start}, {stop}) of {size} bytes into a buffer of {len(buffer)}"
-            raise ValueError(f"tensor {name!r}: cannot read {wanted}")
-        return encoding.read_into(start, buffer[: stop - start])
+        part = part_of(self.tensors, name, start, stop, buffer)
+        return self._values[name].read_into(start, part)
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from ..errors import CorruptFile
 from ..escape import for_terminal
 from .containers.protobuf import BYTES, FIXED32, VARINT, Field, Wire
-from .onnx_tensor import KINDS, STRING, Proto, parse, too_scattered
+from .onnx_summary import entry, value_info
+from .onnx_tensor import Proto, parse
 
 _FACTS = {
     1: ("ir_version", VARINT), 2: ("producer", BYTES), 3: ("producer_version", BYTES),
@@ -117,7 +118,7 @@ class Attribute:
             elif number in (2, 3, 7, 8):
                 kept = self.numbers.setdefault(number, [])
                 if len(kept) >= _MOST_NUMBERS:
-                    raise too_scattered(wire, each)
+                    raise wire.too_scattered(each)
                 kept.append(each)
 
     def plain(self, wire: Wire) -> Plain:
@@ -128,13 +129,13 @@ class Attribute:
             if number in (3, 8):
                 values += [value.to_bytes(8, "little") for value in wire.numbers(each, 1 << 16)]
             elif each.wire == BYTES and number == 7:
-                data = wire.bytes(each.start, min(each.stop, each.start + 4 * _MOST_NUMBERS))
+                data = wire.piece(each.start, min(each.stop, each.start + 4 * _MOST_NUMBERS))
                 values += [data[at : at + 4] for at in range(0, len(data) & ~3, 4)]
             else:
                 wire.want(each, FIXED32)
                 values.append(each.value.to_bytes(4, "little"))
         if len(values) > _MOST_NUMBERS:
-            raise too_scattered(wire, self.numbers[number][-1])
+            raise wire.too_scattered(self.numbers[number][-1])
         if number in (2, 3):
             values = values[-1:] or [bytes(4 if number == 2 else 8)]
         shape = (len(values),) if number > 3 else ()
@@ -302,60 +303,3 @@ class Walk:
             if part.number == 1 and part.wire == BYTES:
                 return parse(wire, part.start, part.stop).name
         return ""
-
-
-def entry(wire: Wire, each: Field) -> tuple[str, str]:
-    """Read a StringStringEntryProto."""
-    wire.want(each, BYTES)
-    key = value = ""
-    for part in wire.fields(each.start, each.stop):
-        if part.number == 1:
-            key = wire.text(part)
-        elif part.number == 2:
-            value = wire.brief(part)
-    return key, value
-
-
-def value_info(wire: Wire, each: Field) -> str:
-    """Describe an input or output as `name TYPE [1, batch, 3]`."""
-    wire.want(each, BYTES)
-    name, kind = "", ""
-    for part in wire.fields(each.start, each.stop):
-        if part.number == 1:
-            name = wire.text(part)
-        elif part.number == 2 and part.wire == BYTES:
-            kind = _type(wire, part)
-    return f"{name} {kind}".strip()
-
-
-def _type(wire: Wire, each: Field) -> str:
-    """Describe a TypeProto: a tensor's element type and shape; other types by their name."""
-    others = {4: "sequence", 5: "map", 7: "opaque", 8: "sparse tensor", 9: "optional"}
-    for part in wire.fields(each.start, each.stop):
-        if part.number in others:
-            return others[part.number]
-        if part.number == 1 and part.wire == BYTES:
-            element, shape = "", ""
-            for inner in wire.fields(part.start, part.stop):
-                if inner.number == 1:
-                    kind = KINDS.get(inner.value)
-                    string = "STRING" if inner.value == STRING else f"type {inner.value}"
-                    element = kind.name if kind else string
-                elif inner.number == 2 and inner.wire == BYTES:
-                    shape = f" [{', '.join(_dimensions(wire, inner))}]"
-            return element + shape
-    return ""
-
-
-def _dimensions(wire: Wire, shape: Field) -> list[str]:
-    dimensions: list[str] = []
-    for each in wire.fields(shape.start, shape.stop):
-        if each.number == 1 and each.wire == BYTES and len(dimensions) < wire.file.limit("rank"):
-            size = "?"
-            for part in wire.fields(each.start, each.stop):
-                if part.number == 1 and part.wire == VARINT:
-                    size = str(part.value)
-                elif part.number == 2:
-                    size = wire.text(part)
-            dimensions.append(size)
-    return dimensions

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import CorruptFile, LimitExceeded
 from ..escape import for_terminal
 from .containers.encodings import Codes, Encoding, Inline, Straight, Varints
-from .containers.protobuf import BYTES, VARINT, Field, Wire, signed
+from .containers.protobuf import BYTES, MOST_SCATTERED, VARINT, Field, Wire, signed
 from .strict_json import LARGEST
 
 RAW, FLOATS, INT32S, INT64S, DOUBLES, UINT64S = 9, 4, 5, 7, 10, 11
@@ -23,7 +23,6 @@ _VALUES = {RAW: "raw_data", FLOATS: "float_data", INT32S: "int32_data", 6: "stri
            INT64S: "int64_data", DOUBLES: "double_data", UINT64S: "uint64_data"}  # fmt: skip
 _ONCE = {2: "data_type", 8: "name", RAW: "raw_data", 14: "data_location"}
 _SMALL = 1 << 20  # bytes of varints that are counted when the file is opened
-_MOST_SCATTERED = 1 << 16  # values that may be written one by one
 
 
 class Kind(NamedTuple):
@@ -125,8 +124,8 @@ def _add_values(wire: Wire, proto: Proto, each: Field) -> None:
     found = proto.values.setdefault(each.number, [])
     if each.number == 6 and found:
         return
-    if len(found) >= _MOST_SCATTERED:
-        raise too_scattered(wire, each)
+    if len(found) >= MOST_SCATTERED:
+        raise wire.too_scattered(each)
     found.append(each)
 
 
@@ -194,7 +193,7 @@ def _typed(wire: Wire, proto: Proto, kind: Kind, count: int, fields: list[Field]
                 have = (fields[0].stop - fields[0].start) // fixed
                 raise _miscounted(wire, proto, wanted // fixed, have)
             return Straight(wire.file, fields[0].start)
-        data = scattered(wire, fields, fixed)
+        data = wire.scattered(fields, fixed, fixed=True)
         if len(data) != wanted:
             raise _miscounted(wire, proto, wanted // fixed, len(data) // fixed)
         return Inline(data)
@@ -206,32 +205,10 @@ def _typed(wire: Wire, proto: Proto, kind: Kind, count: int, fields: list[Field]
         if not entries <= len(place) <= 10 * entries or len(place) <= _SMALL:
             varints.check()
         return varints
-    data = scattered(wire, fields, width)
+    data = wire.scattered(fields, width)
     if len(data) != entries * width:
         raise _miscounted(wire, proto, entries, len(data) // width)
     return Inline(data)
-
-
-def scattered(wire: Wire, fields: list[Field], width: int) -> bytes:
-    """Gather values written one by one, as writers without packing do; few of them."""
-    data, mask = bytearray(), (1 << 8 * width) - 1
-    for each in fields:
-        if each.wire == BYTES and width in (4, 8) and each.number in (FLOATS, DOUBLES):
-            data += wire.bytes(each.start, min(each.stop, each.start + width * _MOST_SCATTERED + 1))
-        elif each.wire == BYTES:
-            for value in wire.numbers(each, _MOST_SCATTERED + 1):
-                data += (value & mask).to_bytes(width, "little")
-        else:
-            data += (each.value & mask).to_bytes(width, "little")
-        if len(data) > width * _MOST_SCATTERED:
-            raise too_scattered(wire, each)
-    return bytes(data)
-
-
-def too_scattered(wire: Wire, each: Field) -> LimitExceeded:
-    """Make the error for lists whose values are written one by one, too many of them."""
-    reason = f"over {_MOST_SCATTERED} values are written one by one or in pieces"
-    return LimitExceeded(wire.where, f"at byte {each.start} {reason}", hint="pack them")
 
 
 def _miscounted(wire: Wire, proto: Proto, wanted: int, found: int) -> CorruptFile:

@@ -77,6 +77,10 @@ class Safetensors:
             raise ValueError(f"tensor {name!r}: cannot read {wanted}")
         return self._file.read_into(begin + start, buffer[: stop - start])
 
+    def place(self, name: str) -> tuple[ModelFile, int]:
+        """Say in which file the tensor lies, and at which byte."""
+        return self._file, self._begins[name]
+
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""
         self._file.confirm()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import CorruptFile, UnknownName
 from ..escape import for_terminal, visible
-from ..protocols import TensorSource
+from ..protocols import ModelFile, TensorSource
 from ..records import TensorInfo
 from . import open_file
 from .folders import check_complete, contents, listed, model_folder
@@ -53,6 +53,11 @@ class Sharded:
         except KeyError:
             raise UnknownName("tensor", name, self.tensors) from None
         return shard.read_into(name, start, stop, buffer)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file the tensor lies, and at which byte; None where its shard cannot."""
+        shard = self.shards[self.homes[name]]
+        return shard.place(name) if hasattr(shard, "place") else None
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""

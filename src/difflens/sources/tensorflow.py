@@ -16,19 +16,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import CorruptFile, UnknownName, UnreadableFile
+from ..errors import CorruptFile, UnreadableFile
 from ..escape import for_terminal, visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
 from .containers.crc32c import crc32c, masked
-from .containers.encodings import Encoding, Inline, Straight, Swapped
+from .containers.encodings import Encoding, Inline, Straight, Swapped, part_of
 from .containers.protobuf import BYTES, FIXED32, VARINT, Field, Held, Wire, signed, varint
 from .containers.sstable import Table
-from .files import File, is_file
+from .files import File
 from .folders import listed
 from .neighbours import neighbour
-from .tensorflow_slices import stacked
+from .tensorflow_slices import Find, Misfit, stacked
 from .tensorflow_types import TYPES, Type, seen_shape, shape_of, size_of, type_name
 
 ENDING = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -46,7 +46,8 @@ def recognise(head: bytes, path: Path) -> bool:
         head = head[at + 1 + max(0, (head[at] >> 2) - 59) :]
     if head[:2] != b"\0\0" or len(head) < 3 or not 2 <= head[2] < 64:
         return False
-    wanted, seen, at = {1: VARINT, 2: VARINT, 3: BYTES}, [], 3
+    wanted, at = {1: VARINT, 2: VARINT, 3: BYTES}, 3
+    seen: list[int] = []
     stop = 3 + head[2]
     while at < min(stop, len(head)):
         number, wire = head[at] >> 3, head[at] & 7
@@ -101,14 +102,8 @@ class Checkpoint:
 
     def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
-        try:
-            encoding, size = self._values[name], self.tensors[name].size_bytes
-        except KeyError:
-            raise UnknownName("tensor", name, self.tensors) from None
-        if not 0 <= start <= stop <= size or stop - start > len(buffer):
-            wanted = f"[{start}, {stop}) of {size} bytes into a buffer of {len(buffer)}"
-            raise ValueError(f"tensor {name!r}: cannot read {wanted}")
-        return encoding.read_into(start, buffer[: stop - start])
+        part = part_of(self.tensors, name, start, stop, buffer)
+        return self._values[name].read_into(start, part)
 
     def verify(self) -> None:
         """Read every tensor once and raise unless its checksum is the one the index keeps."""
@@ -186,11 +181,13 @@ class Checkpoint:
         size = size_of(entry.shape, kind, about, self._where)
         if not entry.slices:
             return self._straight(entry, kind, size, about)
-        return stacked(
-            key, entry.slices, entry.shape or (), kind.width, self._slice(kind, about), self._where
-        )
+        try:
+            find = self._slice(kind, about)
+            return stacked(key, entry.slices, entry.shape or (), kind.width, find)
+        except Misfit as error:
+            raise CorruptFile(self._where, f"{about}: {error}") from error
 
-    def _slice(self, kind: Type, about: str):  # type: ignore[no-untyped-def]
+    def _slice(self, kind: Type, about: str) -> Find:
         def slice_at(key: bytes, shape: tuple[int, ...]) -> Encoding:
             entry = self._entries.get(key)
             if entry is None or entry.shape != shape or TYPES.get(entry.dtype) != kind:
@@ -225,7 +222,9 @@ class Checkpoint:
                 self._files[number] = neighbour(self._file, name)
             except UnreadableFile as error:
                 reason = f"shard '{for_terminal(name)}' cannot be read: {error.reason}"
-                raise CorruptFile(self._where, reason, hint="it belongs beside the index") from error
+                raise CorruptFile(
+                    self._where, reason, hint="it belongs beside the index"
+                ) from error
         return self._files[number]
 
 
@@ -265,9 +264,3 @@ def _extents(wire: Wire, found: Field) -> list[tuple[int, int]]:
 
 def _shown(key: bytes) -> str:
     return for_terminal(key.decode("utf-8", "backslashreplace"))
-
-
-def index_of(path: Path) -> Path | None:
-    """Give the index file a prefix stands for: `model` for `model.index`."""
-    beside = path.parent / f"{path.name}.index"
-    return beside if path.name and is_file(beside) else None

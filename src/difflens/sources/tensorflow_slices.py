@@ -10,55 +10,60 @@ from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 
-from ..errors import CorruptFile
 from ..escape import for_terminal
 from .containers.encodings import Encoding, Stacked
 
 Extents = list[tuple[int, int]]
+Find = Callable[[bytes, tuple[int, ...]], Encoding]
+
+
+class Misfit(ValueError):
+    """Slices that do not make a whole; the caller knows of which tensor."""
 
 
 def stacked(
-    name: bytes,
-    slices: list[Extents],
-    shape: tuple[int, ...],
-    width: int,
-    slice_at: Callable[[bytes, tuple[int, ...]], Encoding],
-    where: str,
+    name: bytes, slices: list[Extents], shape: tuple[int, ...], width: int, find: Find
 ) -> Encoding | None:
-    """Put slices together that cut one axis; None where they cut several."""
-    about = f"tensor '{for_terminal(name.decode('utf-8', 'backslashreplace'))}'"
-    full: list[tuple[tuple[int, int], ...]] = []
-    for extents in slices:
-        sizes = [size if length == -1 else length for (_, length), size in zip(extents, shape)]
-        inside = all(
-            start >= 0 and length >= 0 and start + length <= size
-            for (start, _), length, size in zip(extents, sizes, shape)
-        )
-        if len(extents) != len(shape) or not inside:
-            shown = for_terminal(str(extents), 80)
-            raise CorruptFile(where, f"{about}: the slice {shown} is outside its shape {shape}")
-        full.append(tuple((start, length) for (start, _), length in zip(extents, sizes)))
-    cut = [
-        axis
-        for axis, size in enumerate(shape)
-        if any(each[axis] != (0, size) for each in full)
-    ]  # fmt: skip
-    if len(cut) > 1 or not full:
+    """Put slices together that cut one axis; None where they cut several.
+
+    Raises `Misfit` where they do not fill the tensor.
+    """
+    full = [_whole(extents, shape) for extents in slices]
+    cut = {axis for each in full for axis, part in enumerate(each) if part != (0, shape[axis])}
+    if len(cut) > 1 or not shape:
         return None
-    axis = cut[0] if cut else 0
-    order = sorted(range(len(full)), key=lambda each: full[each][axis] if shape else (0, 0))
+    axis = min(cut, default=0)
+    order = sorted(range(len(full)), key=lambda which: full[which][axis])
     end = 0
-    for each in order:
-        start, length = full[each][axis] if shape else (0, 1)
+    for which in order:
+        start, length = full[which][axis]
         if start != end:
-            raise CorruptFile(where, f"{about}: its slices leave a hole or overlap at {end}")
+            raise Misfit(f"its slices leave a hole or overlap at {end} of axis {axis}")
         end += length
-    if end != (shape[axis] if shape else 1):
-        raise CorruptFile(where, f"{about}: its slices end at {end} of {shape[axis]}")
-    pieces = [slice_at(key_of(name, slices[each]), tuple(n for _, n in full[each])) for each in order]
-    lengths = [full[each][axis][1] if shape else 1 for each in order]
-    ends = accumulate(length * prod(shape[axis + 1 :]) * width for length in lengths)
-    return Stacked(tuple(pieces), tuple(ends))
+    if end != shape[axis]:
+        raise Misfit(f"its slices end at {end} of {shape[axis]} along axis {axis}")
+    pieces = (
+        find(key_of(name, slices[which]), tuple(length for _, length in full[which]))
+        for which in order
+    )
+    row = prod(shape[axis + 1 :]) * width
+    return Stacked(tuple(pieces), tuple(accumulate(full[which][axis][1] * row for which in order)))
+
+
+def _whole(extents: Extents, shape: tuple[int, ...]) -> Extents:
+    """Give a slice with every length written out, once it lies in the tensor."""
+    whole = [
+        (start, size if length == -1 else length)
+        for (start, length), size in zip(extents, shape, strict=False)
+    ]
+    inside = all(
+        start >= 0 and length >= 0 and start + length <= size
+        for (start, length), size in zip(whole, shape, strict=False)
+    )
+    if len(extents) != len(shape) or not inside:
+        shown = for_terminal(str(extents), 80)
+        raise Misfit(f"the slice {shown} is outside its shape {list(shape)}")
+    return whole
 
 
 def key_of(name: bytes, extents: Extents) -> bytes:
@@ -67,10 +72,8 @@ def key_of(name: bytes, extents: Extents) -> bytes:
     >>> key_of(b"w", [(0, 3), (0, -1)])
     b'\x00w\x00\x01\x01\x02\x80\x83\x80\x7f'
     """
-    escaped = name.replace(b"\xff", b"\xff\x00").replace(b"\x00", b"\x00\xff")
-    if b"\xff" in name:  # the two escapes must not see each other's work
-        table = {0x00: b"\x00\xff", 0xFF: b"\xff\x00"}
-        escaped = b"".join(table.get(byte, bytes([byte])) for byte in name)
+    table = {0x00: b"\x00\xff", 0xFF: b"\xff\x00"}
+    escaped = b"".join(table.get(byte, bytes([byte])) for byte in name)
     rank = len(extents)
     size = (rank.bit_length() + 7) // 8
     head = b"\x00" + escaped + b"\x00\x01" + bytes([size]) + rank.to_bytes(size, "big")

@@ -24,7 +24,7 @@ _WORD = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 Axis = tuple[int, int]  # how many, how far apart
 
 
-def gather(
+def gather(  # noqa: PLR0917  a place, a view and a range
     file: ModelFile, begin: int, size: int, view: tuple[int, tuple[int, ...], tuple[int, ...]],
     first: int, last: int,
 ) -> np.ndarray[Any, Any]:  # fmt: skip
@@ -103,6 +103,6 @@ def _pick(
     import numpy as np
 
     hull = np.empty(span, box.dtype)
-    file.read_into(begin, memoryview(hull.view("u1")))
+    file.read_into(begin, hull.view("u1").data)
     steps = [step * hull.itemsize for _, step in axes]
     box[...] = np.lib.stride_tricks.as_strided(hull, box.shape, steps, writeable=False)

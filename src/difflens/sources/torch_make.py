@@ -39,8 +39,8 @@ _DOTTED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
 def dotted(name: Any) -> str:
     """Write a name as Python 3 does; what is no name is no text."""
-    if type(name) is Persistent and type(name.id) is tuple and len(name.id) == 4:
-        name = name.id[1]  # the class of a module, with its source beside it
+    if type(name) is Persistent and type(name.id) is tuple and len(name.id) in (3, 4):
+        name = name.id[-3]  # the class of a module, with its source beside it
     if type(name) is not Global:
         return ""
     return f"{_DOTTED.get(name.module, name.module)}.{name.name}"
@@ -91,16 +91,14 @@ def _tensor(maker: Maker, storage: Any, offset: Any, shape: Any, stride: Any) ->
     return maker.storages.tensor(found, dtype, offset, shape, stride)
 
 
-def _tensor_2(
-    maker: Maker, storage: Any, offset: Any, shape: Any, stride: Any, *rest: Any
-) -> Any:
+def _tensor_2(maker: Maker, storage: Any, offset: Any, shape: Any, stride: Any, *rest: Any) -> Any:
     """Make a tensor; the rest is requires_grad, hooks, and the bits beside it."""
     found, dtype = maker.storages.of(storage)
     marks = rest[2] if len(rest) > 2 else None
     return maker.storages.tensor(found, dtype, offset, shape, stride, marks)
 
 
-def _tensor_3(
+def _tensor_3(  # noqa: PLR0917  torch's own arguments
     maker: Maker, storage: Any, offset: Any, shape: Any, stride: Any,
     _gradient: Any, _hooks: Any, dtype: Any, marks: Any = None,
 ) -> Any:  # fmt: skip
@@ -111,7 +109,7 @@ def _tensor_3(
     return maker.storages.tensor(found, name, offset, shape, stride, marks)
 
 
-def _quantised(
+def _quantised(  # noqa: PLR0917  torch's own arguments
     maker: Maker, storage: Any, offset: Any, shape: Any, stride: Any, how: Any, *_: Any
 ) -> Any:
     found, dtype = maker.storages.of(storage)
@@ -173,7 +171,8 @@ def _dictionary(maker: Maker, pairs: Any = ()) -> Dict:
         return Dict(list(pairs.flat))
     flat: list[Any] = []
     maker.storages.charge(len(pairs) if type(pairs) in (list, tuple) else 0)
-    for pair in pairs if type(pairs) in (list, tuple) else (None,):
+    elements: Any = pairs if type(pairs) in (list, tuple) else (None,)
+    for pair in elements:
         if type(pair) not in (list, tuple) or len(pair) != 2:
             raise maker.broken("a dictionary is made of something that is no list of pairs")
         flat.extend(pair)
@@ -225,6 +224,14 @@ def _complex(maker: Maker, real: Any = 0.0, imaginary: Any = 0.0) -> complex:
         return complex(real, imaginary)
     except OverflowError:
         raise maker.broken("a complex number is made of too large a number") from None
+
+
+def _path(maker: Maker, *parts: Any) -> str:
+    """Write a path of a file system; nobody follows it."""
+    if not all(type(part) is str for part in parts):
+        raise maker.broken("a path is made of something that is no text")
+    maker.storages.charge(sum(map(len, parts)))
+    return "/".join(parts).replace("//", "/", 1)
 
 
 def _layout(_maker: Maker, name: Any) -> Any:
@@ -286,4 +293,7 @@ _MAKERS: dict[str, Callable[..., Any]] = _REBUILD | {
     "builtins.bytearray": _bytes,
     "_codecs.encode": _bytes,
     "copyreg._reconstructor": _object,
+    "pathlib.PosixPath": _path,
+    "pathlib.PurePosixPath": _path,
+    "pathlib.WindowsPath": _path,
 }

@@ -1,7 +1,7 @@
 """Names for what was found in a checkpoint: paths with dots, less the wrapper around the weights.
 
-    {"state_dict": {"conv.weight": ...}, "optimizer": {"state": {0: {"exp_avg": ...}}}, "epoch": 3}
-    conv.weight, optimizer.state.0.exp_avg; metadata: epoch 3, state dict state_dict
+{"state_dict": {"conv.weight": ...}, "optimizer": {"state": {0: {"exp_avg": ...}}}, "epoch": 3}
+conv.weight, optimizer.state.0.exp_avg; metadata: epoch 3, state dict state_dict
 """
 
 from __future__ import annotations
@@ -112,9 +112,7 @@ def _another(name: str, taken: dict[str, Any]) -> str:
     return f"{name} ({number})"
 
 
-def _metadata(
-    values: list[tuple[Path, Any]], namer: _Namer, warnings: list[str]
-) -> dict[str, str]:
+def _metadata(values: list[tuple[Path, Any]], namer: _Namer, warnings: list[str]) -> dict[str, str]:
     """Write the plain values; there may be a whole vocabulary among them."""
     metadata: dict[str, str] = {}
     for path, value in values[:_MOST_VALUES]:

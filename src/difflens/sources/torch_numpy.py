@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .containers.pickle_nodes import Blob, Call
 from .torch_dtypes import ENCODINGS
 from .torch_make import dotted
-from .torch_tensors import Storage, Storages, Tensor, Unread
+from .torch_tensors import Storage, Storages, Unread
 
 _DTYPES = {
     "b1": "bool", "i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32",
@@ -42,7 +42,7 @@ def from_numpy(call: Call, storages: Storages) -> Any:
     if name == "numeric._frombuffer" and len(call.arguments) == 4:
         data, dtype, shape, order = call.arguments
         return _array(shape, dtype, data, storages, fortran=order == "F")
-    return Unread("numpy array") if name in ("multiarray._reconstruct",) else None
+    return Unread("numpy array") if name == "multiarray._reconstruct" else None
 
 
 def _dtype(call: Any) -> _Dtype | None:

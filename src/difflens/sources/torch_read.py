@@ -76,7 +76,7 @@ def given_shape(tensor: Tensor) -> tuple[int, ...]:
 def lies_as_wanted(tensor: Tensor, place: Place) -> bool:
     """Can the tensor's bytes be read straight from the file?"""
     encoding = ENCODINGS[tensor.dtype]
-    swapped = place.big and not (encoding.size == 1)
+    swapped = place.big and encoding.size != 1
     marked = tensor.conjugated or tensor.negated or tensor.dtype in QUANTISED
     widened = tensor.dtype == "complex32"
     return tensor.contiguous and not (swapped or marked or widened)
@@ -101,9 +101,9 @@ def decode(
     begin = place.offset + tensor.storage.start
     view = (tensor.offset, tensor.shape, tensor.stride)
     raw = gather(place.file, begin, encoding.size, view, first, last)
-    numbers = raw.view(encoding.numpy).newbyteorder(">" if place.big else "<")
+    numbers = raw.view(f"{'>' if place.big else '<'}{encoding.numpy}")
     if place.big:
-        numbers = numbers.astype(numbers.dtype.newbyteorder("<"))
+        numbers = numbers.astype(f"<{encoding.numpy}")
     if scales is not None:
         numbers = _dequantised(numbers, tensor, first, last, scales)
     if tensor.dtype == "complex32":

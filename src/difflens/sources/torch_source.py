@@ -15,7 +15,13 @@ from .containers.pickle_nodes import Blob
 from .torch_dtypes import ENCODINGS
 from .torch_names import Named, refusal_warning
 from .torch_read import (
-    Memory, Place, block_elements, decode, element_bytes, given_shape, lies_as_wanted,
+    Memory,
+    Place,
+    block_elements,
+    decode,
+    element_bytes,
+    given_shape,
+    lies_as_wanted,
 )  # fmt: skip
 from .torch_tensors import Quantiser, Storage, Tensor
 
@@ -45,15 +51,16 @@ class Blocks(NamedTuple):
 class TorchSource:
     """Tensors of a checkpoint; `refused` names the objects in it that were not made."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  the parts of a source
         self,
         format: str,  # noqa: A002  the word of the contract
         file: ModelFile,
         named: Named,
         places: Mapping[str, Place],
         refused: Iterable[str],
+        pickle: ModelFile | None = None,
     ) -> None:
-        """Plan how each tensor will be read; reads none."""
+        """Plan how each tensor will be read; reads none. `pickle` holds long strings."""
         self.format = format
         self.metadata: Mapping[str, str] = named.metadata
         self.refused = sorted(set(refused))
@@ -61,6 +68,7 @@ class TorchSource:
         self.aliases: dict[str, str] = {}
         self.tensors: dict[str, TensorInfo] = {}
         self._file = file
+        self._pickle = pickle or file
         self._places = places
         self._plans: dict[str, Straight | Blocks] = {}
         self._scales: dict[str, Quantiser] = {}
@@ -124,7 +132,7 @@ class TorchSource:
         if content is None:
             return self._places[storage.key]
         if type(content) is Blob:
-            return Place(self._file, content.start, content.length, storage.big)
+            return Place(self._pickle, content.start, content.length, storage.big)
         return Place(Memory(bytes(content), self._file), 0, storage.size, storage.big)
 
     def _weigh(self, total: int) -> None:
@@ -149,7 +157,7 @@ class TorchSource:
         while done < stop:
             number, skipped = divmod(done, each * width)
             block = self._block(name, plan, number, each)
-            part = memoryview(block)[skipped : skipped + stop - done]
+            part = block.data[skipped : skipped + stop - done]
             buffer[done - start : done - start + len(part)] = part
             done += len(part)
         return stop - start

@@ -71,12 +71,13 @@ class Unread(NamedTuple):
 class Storages:
     """The storages one pickle speaks of, and the tensors it makes of them."""
 
-    def __init__(self, file: ModelFile) -> None:
-        """Look at the file's name, size and limits alone."""
+    def __init__(self, file: ModelFile, folder: str = "") -> None:
+        """Look at the file's name, size and limits alone; keys are told apart by their folder."""
         self.sizes: dict[str, int] = {}
         self.absent: set[str] = set()  # on the meta device: no bytes were written
         self.counts: dict[str, int] = {}
         self._where = visible(str(file.path))
+        self._folder = folder
         self._rank = file.limit("rank")
         self._copies = min(file.size, _MOST_COPIED) + file.limit("pickle_opcodes")
         self._visits = file.limit("pickle_opcodes")
@@ -115,6 +116,7 @@ class Storages:
             shown = for_terminal(f"{kind if type(kind) is Global else '?'} '{key}'", 80)
             raise self.broken(f"storage {shown} has a type or size that torch does not write")
         size = count * width
+        key = self._folder + key
         if self.sizes.setdefault(key, size) != size:
             said = f"storage '{for_terminal(key)}' has {self.sizes[key]} bytes in one place"
             raise self.broken(f"{said}, {size} in another")
@@ -134,13 +136,17 @@ class Storages:
             raise self.broken(f"a view ends at byte {start + size} of {whole.size} of its storage")
         return Storage(whole.key, size, start)
 
+    def keeps(self, id: Any) -> bool:  # noqa: A002  pickle's own word
+        """Is this the id of a storage?"""
+        return type(id) is tuple and len(id) in (5, 6)
+
     def flat(self, value: Persistent) -> Tensor | Unread:
         """Give a storage that stands for itself, as a vector."""
         storage, dtype = self.of(value)
         count = storage.size // (size_of(dtype) or 1)
         return self.tensor(storage, dtype, 0, (count,), (1,))
 
-    def tensor(
+    def tensor(  # noqa: PLR0917  torch's own arguments
         self, storage: Storage, dtype: str, offset: Any, shape: Any, stride: Any,
         marks: Any = None, quantiser: Quantiser | None = None,
     ) -> Tensor | Unread:  # fmt: skip
@@ -167,7 +173,7 @@ class Storages:
         if dtype == "float4_e2m1fn_x2" and not (shape and stride[-1] == 1):
             return Unread("strided float4_e2m1fn_x2 tensor")
         conjugated, negated = _marks(marks)
-        if negated and dtype not in _SIGNED or conjugated and dtype not in COMPLEX:
+        if (negated and dtype not in _SIGNED) or (conjugated and dtype not in COMPLEX):
             return Unread(f"{dtype} tensor marked as negative or conjugate")
         return Tensor(storage, dtype, offset, shape, stride, conjugated, negated, quantiser)
 

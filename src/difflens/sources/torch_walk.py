@@ -46,6 +46,16 @@ class Found:
         self.unread: list[tuple[Path, str]] = []
         self.too_deep = 0
 
+    def leave_out(self, absent: set[str]) -> None:
+        """Leave out the tensors whose storages were on the meta device: they have no bytes."""
+        if absent:
+            there = [(path, each) for path, each in self.tensors if each.storage.key not in absent]
+            gone = [path for path, each in self.tensors if each.storage.key in absent]
+            self.tensors, self.unread = (
+                there,
+                self.unread + [(path, "meta tensor") for path in gone],
+            )
+
 
 def walk(root: Any, storages: Storages) -> Found:
     """Visit all there is; what holds itself is entered once on each way, what is deep not at all.
@@ -86,8 +96,8 @@ def walk(root: Any, storages: Storages) -> Found:
 
 def _resolved(value: Any, storages: Storages) -> Any:
     """Give what a node stands for, where it stands for a tensor or a number."""
-    if type(value) is Persistent and type(value.id) is tuple and len(value.id) in (5, 6):
-        return storages.flat(value)
+    if type(value) is Persistent:
+        return storages.flat(value) if storages.keeps(value.id) else value
     if type(value) is not Call:
         return value
     if is_parameter(value.function) and type(value.state) is tuple and value.state:

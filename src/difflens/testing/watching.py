@@ -20,7 +20,11 @@ _hooked: list[bool] = []
 
 @contextmanager
 def deeds() -> Iterator[list[str]]:
-    """Give a list that fills with what is done inside the block; reading files is no deed."""
+    """Give a list that fills with what is done inside the block.
+
+    Reading files is no deed, nor is starting our own interpreter alone (`-I`), which a reader may
+    do to keep a parser it does not trust out of this process.
+    """
     if not _hooked:  # an audit hook can never be taken out again: one for all
         sys.addaudithook(_note)
         _hooked.append(True)
@@ -35,8 +39,14 @@ def deeds() -> Iterator[list[str]]:
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if not _watchers:
         return
-    wrote = event == "open" and bool(int(arguments[2] or 0) & _WRITES)
-    if wrote or event in _DEEDS:
+    # A number is a descriptor that is open already: a pipe to a child, no file.
+    named = event == "open" and not isinstance(arguments[0], int)
+    wrote = named and bool(int(arguments[2] or 0) & _WRITES)
+    if (wrote or event in _DEEDS) and not _is_isolated(event, arguments):
         text = f"{event} {arguments[0] if arguments else ''!r}"
         for done in _watchers:
             done.append(text)
+
+
+def _is_isolated(event: str, arguments: tuple[Any, ...]) -> bool:
+    return event == "subprocess.Popen" and list(arguments[1])[:2] == [sys.executable, "-I"]

@@ -9,15 +9,21 @@ means fewer passes over the columns, so where the file has to be unpacked it is 
 
 from __future__ import annotations
 
-import threading
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 from .encodings import Encoding
+from .turns import Turns
 
-BAND = 8 << 20
-PACKED_BAND = 64 << 20  # each band of a packed array unpacks it once more
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BAND = 16 << 20
+PACKED_BAND = 48 << 20  # each band of a packed array unpacks it once more
 _KEPT_BANDS = 2
-_PIECE = 4 << 20  # strips nearer to each other than this are read together, where most is wanted
+_PIECE = 4 << 20  # bytes of several columns that are read together
+_CALL = 8192  # reading so many bytes that nobody wants costs as much as another call
+_NUMBERS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 
 
 class Columns:
@@ -38,8 +44,8 @@ class Columns:
         self._line = prod(self._trailing) * width
         fitting = min(band // max(1, self._line), band // (self._stride * width))
         self._rows = max(1, min(self._along, fitting))
-        self._lock = threading.Lock()
-        self._bands: dict[tuple[int, int], bytes] = {}
+        self._turns = Turns(_KEPT_BANDS - 1)
+        self._bands: dict[int, bytes] = {}
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer with the plain bytes from `start` on."""
@@ -56,12 +62,18 @@ class Columns:
         return done
 
     def _band(self, block: int, first: int) -> bytes:
-        key = block, first
-        with self._lock:
-            band = self._bands.pop(key, None) or self._gather(block, first)
-            self._bands[key] = band
-            if len(self._bands) > _KEPT_BANDS:
-                del self._bands[next(iter(self._bands))]
+        place = block * -(-self._along // self._rows) + first // self._rows
+        self._turns.at(place)
+        band = self._bands.get(place)
+        if band is not None:
+            return band
+        with self._turns.lock:
+            self._turns.wait(place)
+            band = self._bands.get(place)
+            if band is None:
+                while len(self._bands) >= _KEPT_BANDS:
+                    del self._bands[min(self._bands)]
+                band = self._bands[place] = self._gather(block, first)
             return band
 
     def _gather(self, block: int, first: int) -> bytes:
@@ -69,24 +81,29 @@ class Columns:
         import numpy as np
 
         rows = min(self._rows, self._along - first)
-        stride = self._stride
-        offset = first * stride + self._fixed(block)
-        columns = prod(self._trailing)
-        span, apart = (rows - 1) * stride + 1, stride * self._along
-        strips = np.empty((columns, rows, self._width), np.uint8)
-        together = max(1, _PIECE // (apart * self._width)) if span * 8 >= apart else 1
-        raw = np.empty(((together - 1) * apart + span) * self._width, np.uint8)
-        for column in range(0, columns, together):
-            some = min(together, columns - column)
-            piece = raw[: ((some - 1) * apart + span) * self._width]
-            place = (offset + column * apart) * self._width
-            self._stored.read_into(place, memoryview(piece))
-            numbers = piece.reshape(-1, self._width)
-            for at in range(some):
-                strips[column + at] = numbers[at * apart : at * apart + span : stride]
-        reverse = strips.reshape(*self._trailing[::-1], rows, self._width)
-        last = reverse.ndim - 1
-        return reverse.transpose(*reversed(range(last)), last).tobytes()
+        strips = np.empty((prod(self._trailing), rows), _NUMBERS[self._width])
+        offset = first * self._stride + self._fixed(block)
+        span, apart = (rows - 1) * self._stride + 1, self._stride * self._along
+        if (apart - span) * self._width > _CALL:
+            raw = np.empty(span, strips.dtype)
+            for column, strip in enumerate(strips):
+                piece = strip if span == rows else raw
+                self._read(offset + column * apart, piece)
+                if piece is raw:
+                    strip[:] = raw[:: self._stride]
+        else:
+            together = max(1, _PIECE // (apart * self._width))
+            raw = np.empty((together, apart), strips.dtype)
+            for column in range(0, len(strips), together):
+                some = min(together, len(strips) - column)
+                last = (some - 1) * apart + span
+                self._read(offset + column * apart, raw.reshape(-1)[:last])
+                strips[column : column + some] = raw[:some, : span : self._stride]
+        return strips.reshape(*self._trailing[::-1], rows).T.tobytes()
+
+    def _read(self, place: int, numbers: NDArray[Any]) -> None:
+        view: Any = numbers.view("u1")
+        self._stored.read_into(place * self._width, memoryview(view))
 
     def _fixed(self, block: int) -> int:
         """Give the place, in elements, of the indices before the axis of the bands."""

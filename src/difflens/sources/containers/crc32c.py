@@ -65,7 +65,8 @@ def _pairs() -> NDArray[np.uint32]:
     single = np.array(_table(), np.uint32)
     both = np.arange(1 << 16, dtype=np.uint32)
     once = both >> np.uint32(8) ^ single[both & 0xFF]
-    return once >> np.uint32(8) ^ single[once & 0xFF]
+    twice: NDArray[np.uint32] = once >> np.uint32(8) ^ single[once & 0xFF]
+    return twice
 
 
 @cache

@@ -17,11 +17,13 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...errors import CorruptFile
+from ...errors import CorruptFile, UnknownName
 from ...escape import for_terminal, visible
 from ...protocols import ModelFile
+from ...records import TensorInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +38,20 @@ class Encoding(Protocol):
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer with the plain bytes from `start` on, and say how many."""
+
+
+def part_of(
+    tensors: Mapping[str, TensorInfo], name: str, start: int, stop: int, buffer: memoryview
+) -> memoryview:
+    """Give the part of the buffer that bytes [start, stop) of a tensor fill, once they exist."""
+    try:
+        size = tensors[name].size_bytes
+    except KeyError:
+        raise UnknownName("tensor", name, tensors) from None
+    if not 0 <= start <= stop <= size or stop - start > len(buffer):
+        wanted = f"[{start}, {stop}) of {size} bytes into a buffer of {len(buffer)}"
+        raise ValueError(f"tensor {name!r}: cannot read {wanted}")
+    return buffer[: stop - start]
 
 
 class Straight(NamedTuple):
@@ -136,6 +152,17 @@ class Varints:
     def _corrupt(self, reason: str) -> CorruptFile:
         where = visible(str(self._file.path))
         return CorruptFile(where, f"tensor '{for_terminal(self._what)}': {reason}")
+
+
+def count_varints(file: ModelFile, place: range) -> int:
+    """Count the varints in a range that was checked to lie in the file."""
+    import numpy as np
+
+    count = 0
+    for at in range(place.start, place.stop, _PIECE):
+        data = file.read(at, min(at + _PIECE, place.stop))
+        count += int(np.count_nonzero(np.frombuffer(data, np.uint8) < 0x80))
+    return count
 
 
 class Codes(NamedTuple):

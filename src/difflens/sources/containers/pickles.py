@@ -1,7 +1,7 @@
-"""Pickles, read without making anything: names stay names, calls stay descriptions of calls.
+r"""Pickles, read without making anything: names stay names, calls stay descriptions of calls.
 
-    opcode [argument] opcode [argument] ... '.'     a program for a machine with a stack and a memo
-    c module\\n name\\n, R, b, Q ...                  gives Global, Call, state of a Call, Persistent
+    opcode [argument] opcode [argument] ... .   a program for a machine with a stack and a memo
+    c module\n name\n, R, b, Q ...               give Global, Call, the state of a Call, Persistent
 
 Python's own unpickler imports and calls what a file names; there is no safe way to use it. This
 loop imports nothing, calls nothing out of the file, never recurses, and takes no length on trust.

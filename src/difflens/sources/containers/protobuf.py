@@ -23,6 +23,7 @@ VARINT, FIXED64, BYTES, GROUP, END, FIXED32 = range(6)
 
 WINDOW = 1 << 16
 LONGEST_TEXT = 1 << 20
+MOST_SCATTERED = 1 << 16  # values of one list that may be written one by one
 _HEAD = 20  # a tag and a length take no more
 _LARGEST_NUMBER = (1 << 29) - 1
 _CUT = "the download may be incomplete"
@@ -70,18 +71,34 @@ class Held:
         """Take the bytes, and the file they came from for its name and limits."""
         self.path = home.path
         self.size = len(data)
-        self.limit = home.limit
+        self._home = home
         self._data = data
 
     def read(self, start: int, stop: int) -> bytes:
         """Give bytes [start, stop)."""
         return self._data[start:stop]
 
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Fill the buffer from byte `start` on."""
+        buffer[:] = self._data[start : start + len(buffer)]
+        return len(buffer)
+
+    def limit(self, name: str) -> int:
+        """Give a limit by name."""
+        return self._home.limit(name)
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the file is not the one that was opened."""
+        self._home.confirm()
+
+    def close(self) -> None:
+        """Leave the file to its owner."""
+
 
 class Wire:
     """The fields of a file's messages, seen through one window; for one thread."""
 
-    def __init__(self, file: ModelFile | Held) -> None:
+    def __init__(self, file: ModelFile) -> None:
         """Look at a file; nothing is read before somebody asks."""
         self.file = file
         self.where = visible(str(file.path))
@@ -135,7 +152,7 @@ class Wire:
             reason = f"field {number} ends at byte {end}, what holds it at {stop}"
             raise CorruptFile(self.where, reason, hint=_CUT)
         if wire in (FIXED64, FIXED32):
-            value = int.from_bytes(self.bytes(begin, end), "little")
+            value = int.from_bytes(self.piece(begin, end), "little")
         return number, wire, value, begin, end
 
     def _move(self, at: int) -> int:
@@ -150,7 +167,7 @@ class Wire:
     def _end(self) -> int:
         return self._begin + len(self._window)
 
-    def bytes(self, start: int, stop: int) -> bytes:
+    def piece(self, start: int, stop: int) -> bytes:
         """Give bytes [start, stop), which were checked to lie in the file."""
         if self._begin <= start and stop <= self._end:
             return self._window[start - self._begin : stop - self._begin]
@@ -163,13 +180,13 @@ class Wire:
             size = field.stop - field.start
             reason = f"the name at byte {field.start} has {size} bytes, the limit is {longest}"
             raise LimitExceeded(self.where, reason)
-        return self.bytes(field.start, field.stop).decode("utf-8", "backslashreplace")
+        return self.piece(field.start, field.stop).decode("utf-8", "backslashreplace")
 
     def brief(self, field: Field, longest: int = 10_000) -> str:
         """Give a field's text, cut with a count where it is very long."""
         self.want(field, BYTES)
         stop = min(field.stop, field.start + longest)
-        text = self.bytes(field.start, stop).decode("utf-8", "backslashreplace")
+        text = self.piece(field.start, stop).decode("utf-8", "backslashreplace")
         return f"{text}…(+{field.stop - stop} bytes)" if stop < field.stop else text
 
     def numbers(self, field: Field, most: int) -> Iterator[int]:
@@ -180,13 +197,34 @@ class Wire:
         self.want(field, BYTES)
         at = field.start
         while at < field.stop and most > 0:
-            data = self.bytes(at, min(at + 10, field.stop))
+            data = self.piece(at, min(at + 10, field.stop))
             value, length = varint(data, 0)
             if length < 0:
                 raise self.corrupt(at, "a packed number does not end")
             yield value
             at += length
             most -= 1
+
+    def scattered(self, fields: list[Field], width: int, *, fixed: bool = False) -> bytes:
+        """Gather values written one by one, as writers without packing do; few of them."""
+        data, mask = bytearray(), (1 << 8 * width) - 1
+        for each in fields:
+            if each.wire != BYTES:
+                self.want(each, (FIXED32 if width == 4 else FIXED64) if fixed else VARINT)
+                data += (each.value & mask).to_bytes(width, "little")
+            elif fixed:
+                data += self.piece(each.start, min(each.stop, each.start + width * MOST_SCATTERED))
+            else:
+                for value in self.numbers(each, MOST_SCATTERED + 1):
+                    data += (value & mask).to_bytes(width, "little")
+            if len(data) > width * MOST_SCATTERED:
+                raise self.too_scattered(each)
+        return bytes(data)
+
+    def too_scattered(self, field: Field) -> LimitExceeded:
+        """Make the error for lists whose values are written one by one, too many of them."""
+        reason = f"over {MOST_SCATTERED} values are written one by one or in pieces"
+        return LimitExceeded(self.where, f"at byte {field.start} {reason}", hint="pack them")
 
     def want(self, field: Field, wire: int) -> None:
         """Raise unless the field is of the kind its message says."""

@@ -1,8 +1,8 @@
 """Snappy, unpacked by hand: tables of TensorFlow may be packed with it.
 
-    length of what comes out, varint; then elements, the low two bits of the first byte say which:
-    0 literal: length - 1 in six bits, or in one to four bytes that follow; then the bytes
-    1 copy: length - 4 in three bits, offset in eleven     2, 3 copy: offset in two, four bytes
+length of what comes out, varint; then elements, the low two bits of the first byte say which:
+0 literal: length - 1 in six bits, or in one to four bytes that follow; then the bytes
+1 copy: length - 4 in three bits, offset in eleven     2, 3 copy: offset in two, four bytes
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ def unpack(data: bytes) -> bytes:
     while at < len(data):
         tag = data[at]
         at += 1
-        if tag & 3:
-            at = _copy(data, tag, at, made)
-        else:
-            at = _literal(data, tag, at, made)
+        at = (_copy if tag & 3 else _literal)(data, tag, at, made)
         if len(made) > wanted:
             break
     if len(made) != wanted:

@@ -4,8 +4,8 @@
     unpacked:  blocks of 1 MiB    |s       s     [####]>    s: states kept, to go back to
                                                   the last blocks, kept for the threads behind
 
-Threads read one tensor at several places at once. So blocks stay for a while, and who is far ahead
-waits for who is behind: a stream that is begun anew for every read would take for ever.
+Threads read one tensor at several places at once. So blocks stay for a while, and `Turns` keeps
+the threads together: a stream that is begun anew for every read would take for ever.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
-from time import monotonic
 from typing import NoReturn, Protocol
 
 from ...errors import CorruptFile
 from ...escape import visible
 from ...protocols import ModelFile
+from .turns import Turns
 
 BLOCK = 1 << 20
 WINDOW = 40  # blocks a reader may be ahead of another
 _KEPT = 128  # blocks of all streams together
 _STEP = 1 << 16  # packed bytes taken at a time
 _EVERY, _MOST_STATES = 32, 64
-_PATIENCE_SECONDS, _NAP_SECONDS = 0.25, 0.002
 _SERIAL = count()
 
 
@@ -89,13 +88,12 @@ class Unpacked:
         self._begin = begin
         self._about = about
         self._serial = next(_SERIAL)
-        self._turn = threading.Condition()
+        self._turns = Turns(WINDOW)
         self._cursor: Cursor | None = None
         self._next = 0  # the block the cursor is at
         self._states: dict[int, Cursor] = {}
         self._every = _EVERY
         self._ended = False
-        self._readers: dict[int, tuple[int, float]] = {}
 
     def read(self, start: int, stop: int) -> bytes:
         """Give bytes [start, stop)."""
@@ -118,9 +116,21 @@ class Unpacked:
         """Give a limit by name."""
         return self._file.limit(name)
 
+    def measure(self) -> int:
+        """Unpack all of it to learn its size, where nobody could promise one."""
+        with self._turns.lock:
+            cursor, at = self._begin(), 0
+            while len(block := cursor.more(BLOCK)) == BLOCK:
+                at += 1
+                if at % self._every == 0 and at not in self._states:
+                    self._remember(at, cursor)
+            self.size = at * BLOCK + len(block)
+            self._ended = True
+        return self.size
+
     def finish(self) -> None:
         """Unpack to the end, once, so that what the stream says of itself is checked."""
-        with self._turn:
+        with self._turns.lock:
             if not self._ended:
                 self._unpack(self._last)
 
@@ -130,7 +140,7 @@ class Unpacked:
 
     def close(self) -> None:
         """Forget what was unpacked; the packed file is its owner's to close."""
-        with self._turn:
+        with self._turns.lock:
             self._cursor, self._next = None, 0
             self._states.clear()
         _BLOCKS.drop(self._serial)
@@ -140,25 +150,14 @@ class Unpacked:
         return max(0, self.size - 1) // BLOCK
 
     def _block(self, index: int) -> bytes:
-        me = threading.get_ident()
-        self._readers[me] = index, monotonic()
+        self._turns.at(index)
         block = _BLOCKS.get(self._serial, index)
         if block is not None:
             return block
-        with self._turn:
-            while self._someone_is_behind(me, index):
-                self._turn.wait(_NAP_SECONDS)
-                self._readers[me] = index, monotonic()
+        with self._turns.lock:
+            self._turns.wait(index)
             block = _BLOCKS.get(self._serial, index)
             return self._unpack(index) if block is None else block
-
-    def _someone_is_behind(self, me: int, index: int) -> bool:
-        """Is another thread reading so far back that its blocks would be gone?"""
-        lately = monotonic() - _PATIENCE_SECONDS
-        return any(
-            place + WINDOW < index and then > lately and reader != me
-            for reader, (place, then) in list(self._readers.items())
-        )
 
     def _unpack(self, index: int) -> bytes:
         """Go to a block from the nearest place before it, and give it."""
@@ -203,6 +202,12 @@ class Unpacked:
 
     def _fail(self, what: str) -> NoReturn:
         raise CorruptFile(visible(str(self.path)), f"{self._about} {what}")
+
+
+def damage(error: Exception) -> str:
+    """Say what a decompressor found, where its own words tell."""
+    said = str(error).rpartition(": ")[2].strip()
+    return f"is damaged: {said}" if said.startswith(("incorrect", "unknown")) else "is damaged"
 
 
 class Inflated(Unpacked):
@@ -259,7 +264,7 @@ class Deflate:
         try:
             part = self._coder.decompress(taken, wanted)
         except zlib.error as error:
-            self._fail(f"is damaged: {str(error).rpartition(': ')[2]}")
+            self._fail(damage(error))
         self._rest = self._coder.unconsumed_tail
         if not taken and not part and not self._coder.eof:
             self._fail("ends before its data does")

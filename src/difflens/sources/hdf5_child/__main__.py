@@ -1,5 +1,6 @@
 """The child's life: limits first, then h5py, then one request after another until the pipe ends."""
 
+import codecs
 import os
 import resource
 import signal
@@ -14,6 +15,7 @@ from .wire import Refusal, Remote, receive, receive_into, say
 _BATCH = 500
 _CACHE = 32 << 20  # unpacked chunks HDF5 itself may keep of a dataset
 _MOST_NOTES = 200
+_ENCODINGS = ("ascii", "latin-1", "utf-8")
 
 
 def main() -> None:
@@ -32,8 +34,11 @@ def main() -> None:
     except MemoryError:
         say(error="limit", reason="HDF5 wants more memory for it than it may have", hint="")
     except Exception as error:  # noqa: BLE001  h5py raises whatever HDF5's stack says
-        words = str(error.args[0] if error.args else error) or type(error).__name__
+        # A KeyError quotes its message.
+        words = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+        words = words or type(error).__name__
         say(error="corrupt", reason=f"HDF5 cannot read it: {words[:400]}", hint="")
+    os._exit(0)  # HDF5 may crash when it tidies up, and there is nothing to tidy
 
 
 def _confine(memory: int, seconds: int) -> None:
@@ -63,17 +68,18 @@ def _serve(options: dict[str, Any], held: bytearray | None) -> None:
         import h5py  # type: ignore[import-untyped]
     except ImportError as error:
         raise Refusal("missing", str(error)) from error
+    receive()  # asked to list: from now on what comes are the bytes we ask for
     say(at_work=0)
+    for name in _ENCODINGS:
+        codecs.lookup(name)  # h5py would import them when it meets a text
     _limit("NOFILE", 0)  # from here on there is no other file, whatever HDF5 is told to open
     file = h5py.File(Remote(options["size"], held), "r", rdcc_nbytes=_CACHE)
     walk, bands = Walk(file, options), Bands(file)
+    _list(file, walk)
     while True:
         request = receive()
         _allow(options["seconds"])
-        if request["do"] == "list":
-            _list(file, walk)
-        else:
-            bands.send(walk.datasets[request["index"]], request["start"], request["stop"])
+        bands.send(walk.datasets[request["index"]], request["start"], request["stop"])
 
 
 def _list(file: Any, walk: Walk) -> None:

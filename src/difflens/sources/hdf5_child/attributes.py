@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import count, takewhile
+from math import prod
 from typing import Any
 
 from .coding import KINDS
@@ -16,10 +17,11 @@ _PLAIN = (0, 1, 3, 8, 9)  # integers, floats, strings, enumerations, strings of 
 
 def value(thing: Any, name: str) -> str | list[str]:
     """Give an attribute as text, or as texts where it is a list of them."""
-    import h5py
+    import h5py  # type: ignore[import-untyped]
 
     attribute = thing.attrs.get_id(name)
-    size, kind = attribute.get_storage_size(), attribute.get_type().get_class()
+    kind = attribute.get_type().get_class()
+    size = prod(attribute.shape or ()) * attribute.get_type().get_size()
     if size > _LARGEST:
         return f"({size} bytes, not shown)"
     found = thing.attrs[name] if kind in _PLAIN else None

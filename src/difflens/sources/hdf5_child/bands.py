@@ -1,4 +1,4 @@
-"""Values out of HDF5: a band of whole chunks is unpacked at a time, and kept for what comes next."""
+"""Values out of HDF5: whole chunks are unpacked at a time, and kept for what comes next."""
 
 from collections import OrderedDict
 from math import prod
@@ -47,7 +47,7 @@ class Bands:
     def _unpack(self, dataset: Dataset, starts: list[int], counts: list[int]) -> memoryview:
         """Read a box without any conversion of HDF5's; turn and swap it ourselves."""
         import numpy as np
-        from h5py import h5d, h5s
+        from h5py import h5d, h5s  # type: ignore[import-untyped]
 
         step = -1 if dataset.turned else 1
         counts = counts[::step]
@@ -62,7 +62,7 @@ class Bands:
         flat = np.ascontiguousarray(values.T if dataset.turned else values).reshape(-1)
         if dataset.coding.swap:
             flat = flat.view(f"u{dataset.coding.swap}").byteswap()
-        return memoryview(flat.view("u1"))
+        return memoryview(flat.view("u1").data)
 
 
 def _cut(dataset: Dataset, first: int, last: int) -> tuple[int, list[int], list[int]]:
@@ -83,7 +83,7 @@ def _cut(dataset: Dataset, first: int, last: int) -> tuple[int, list[int], list[
     begin = at // step * step
     length = min(-(-(at - begin + wanted) // step) * step, most // step * step)
     end = min(begin + length, shape[axis])
-    places = []
+    places: list[int] = []
     for size in reversed(shape[:axis]):
         lead, place = divmod(lead, size)
         places.insert(0, place)

@@ -17,7 +17,7 @@ _PAIRS = ((b"r", b"i"), (b"real", b"imag"))  # h5py's complex numbers, MATLAB's
 
 
 class Coding(NamedTuple):
-    """Our dtype, the bytes of one element, the width to swap, an axis more, the name it is kept by."""
+    """Our dtype, bytes of an element, width to swap, an axis more, what it is stored as."""
 
     dtype: str
     item: int
@@ -32,13 +32,18 @@ def coding(kind: Any, note: str = "") -> Coding | None:
     `note` is the dtype a writer put beside the dataset: Keras keeps bfloat16 as two opaque bytes.
     """
     number, size = kind.get_class(), kind.get_size()
+    if number in (_INTEGER, _FLOAT):
+        return _number(kind, number, size)
     if number == _OPAQUE:
         return Coding("BF16", 2) if (size, note) == (2, "bfloat16") else None
     if number == _ENUM:
         return Coding("BOOL", 1) if size == 1 and _is_bool(kind) else None
-    if number in (_COMPOUND, _COMPLEX):
-        return _complex(kind, number, size)
-    if number not in (_INTEGER, _FLOAT) or kind.get_precision() != 8 * size or kind.get_offset():
+    return _complex(kind, number, size) if number in (_COMPOUND, _COMPLEX) else None
+
+
+def _number(kind: Any, number: int, size: int) -> Coding | None:
+    """Say which integer or float this is; one with padding bits is none of ours."""
+    if kind.get_precision() != 8 * size or kind.get_offset():
         return None
     if number == _INTEGER:
         dtype = f"{'I' if kind.get_sign() else 'U'}{8 * size}" if size in (1, 2, 4, 8) else None

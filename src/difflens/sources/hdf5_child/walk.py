@@ -48,7 +48,7 @@ class Walk:
         return lambda found: (order.get(found[1].path, len(order)), found[0])
 
     def _datasets(self) -> Iterator[tuple[int, Dataset]]:
-        from h5py import h5g, h5o
+        from h5py import h5g, h5o  # type: ignore[import-untyped]
 
         seen = {h5o.get_info(self._file.id).addr: "/"}
         stack = [("", 0)]
@@ -168,7 +168,8 @@ class Walk:
         for unpacked, stored, what in ((size, kept, about), (self._unpacked, whole, "the file")):
             if unpacked > most and unpacked > ratio * stored:
                 reason = f"{what} unpacks from {stored} bytes to {unpacked}"
-                hint = "raise it with --limit hdf5_ratio=N if you trust the file"
+                name = "hdf5_ratio" if stored else "hdf5_bytes"
+                hint = f"raise it with --limit {name}=N if you trust the file"
                 raise Refusal("limit", f"{reason}, the limit is {ratio} times", hint)
         return True
 

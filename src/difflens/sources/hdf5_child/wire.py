@@ -54,7 +54,7 @@ def say(**what: Any) -> None:
 
 
 class Remote:
-    """The file as h5py wants one; its bytes are the parent's to give, or were held from the start."""
+    """The file as h5py wants one; its bytes are asked for, or were held from the start."""
 
     def __init__(self, size: int, held: bytearray | None) -> None:
         """Take the size; nothing is read yet."""
@@ -69,6 +69,12 @@ class Remote:
     def tell(self) -> int:
         """Give the place."""
         return self._at
+
+    def read(self, size: int) -> bytes:
+        """Give bytes; h5py takes for a file what can do this."""
+        data = bytearray(size)
+        self.readinto(data)
+        return bytes(data)
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer; HDF5 has no right to bytes past the end, so there are no zeros there."""

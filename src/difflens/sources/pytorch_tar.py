@@ -1,0 +1,173 @@
+"""PyTorch's format of 2016: a tar archive that keeps tensors and storages apart from the pickle.
+
+storages   pickle: how many; for each a pickle (key, location, class), its count, its elements;
+           pickle: views of storages (key, key of the whole, offset, count)
+tensors    pickle: how many; for each a pickle (key, key of its storage, class),
+           rank, 4 bytes of nothing, shape, strides, offset
+pickle     the object; tensors and storages stand in it by their keys
+sys_info   about the machine
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import unpack
+from typing import Any
+
+from ..errors import CorruptFile
+from ..escape import visible
+from ..protocols import ModelFile
+from . import source
+from .containers.pickle_nodes import Persistent
+from .containers.pickles import unpickle
+from .torch_dtypes import size_of
+from .torch_make import Maker, dotted, is_known
+from .torch_names import name_all
+from .torch_read import Place
+from .torch_source import TorchSource
+from .torch_tar import EXTENDED, TarMember, tar_members
+from .torch_tensors import Storage, Storages, Tensor, Unread, storage_type
+from .torch_walk import walk
+
+_NAMES = ("storages", "tensors", "pickle", "sys_info")
+_FIRST = tuple(name.encode() for name in _NAMES)
+
+
+def recognise(head: bytes, _path: Path) -> bool:
+    """Is this a tar archive whose first member is one of torch's?"""
+    while head.startswith(b"ustar", 257) and head[156:157] in EXTENDED:
+        digits = head[124:136].strip(b"\0 ")
+        if not digits.isdigit() or digits.strip(b"01234567"):
+            return False
+        head = head[512 - int(digits, 8) // -512 * 512 :]
+    return head.startswith(b"ustar", 257) and head[:100].rstrip(b"\0") in _FIRST
+
+
+@source(recognise=recognise, suffixes=(".pt", ".pth", ".tar"))
+def pytorch_tar(file: ModelFile) -> TorchSource:
+    """PyTorch checkpoints of 2016: a tar archive of storages, tensors and a pickle."""
+    return _Tar(file).open()
+
+
+class _Tar:
+    """The archive, its members found."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self._file = file
+        self._where = visible(str(file.path))
+        self._members = tar_members(file, _NAMES)
+        for name in _NAMES[:3]:
+            if name not in self._members:
+                raise CorruptFile(self._where, f"there is no '{name}' in the tar")
+        self._places: dict[str, Place] = {}
+        self._kept = _Kept(file)
+        self._storages = self._kept.storages
+
+    def open(self) -> TorchSource:
+        """Read storages, then tensors, then the object that names them."""
+        self._read_storages(self._members["storages"])
+        self._read_tensors(self._members["tensors"])
+        pickle = self._members["pickle"]
+        value, end, names = unpickle(pickle, 0, Maker(self._kept))
+        if end != pickle.size:
+            raise CorruptFile(self._where, f"bytes follow the end of the pickle at byte {end}")
+        refused = [dotted(name) for name in names if not is_known(name)]
+        named = name_all(walk(value, self._kept), self._where)
+        return TorchSource("pytorch-tar", self._file, named, self._places, refused, pickle)
+
+    def _read_storages(self, file: TarMember) -> None:
+        count, place = self._pickle(file, 0)
+        for _ in range(self._count(count)):
+            entry, place = self._pickle(file, place)
+            key, _, kind = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
+            dtype = storage_type(kind)
+            width = size_of(dtype) if dtype else None
+            if dtype is None or width is None or type(key) is not int or key in self._storages:
+                raise CorruptFile(self._where, "a storage's entry is none that torch wrote")
+            (said,) = unpack("<q", self._bytes(file, place, 8))
+            place += 8
+            if said < 0 or place + said * width > file.size:
+                reason = f"storage {key} has {said} elements, the tar has {file.size - place} bytes"
+                raise CorruptFile(self._where, reason)
+            offset = file.start + place
+            self._places[str(key)] = Place(self._file, offset, said * width)
+            self._storages[key] = (Storage(str(key), said * width), dtype)
+            place += said * width
+        views, place = self._pickle(file, place)
+        self._end(file, place, "storages")
+        for view in views if type(views) is list else ():
+            self._read_view(view)
+
+    def _read_view(self, view: Any) -> None:
+        right = type(view) is tuple and len(view) == 4 and all(type(n) is int for n in view)
+        if not right or view[1] not in self._storages or min(view[2:]) < 0:
+            raise CorruptFile(self._where, "a view of a storage is none that torch wrote")
+        whole, dtype = self._storages[view[1]]
+        width = size_of(dtype) or 1
+        start, size = whole.start + view[2] * width, view[3] * width
+        if start + size > whole.size:
+            reason = f"a view ends at byte {start + size} of {whole.size} of its storage"
+            raise CorruptFile(self._where, reason)
+        self._storages[view[0]] = (Storage(whole.key, size, start), dtype)
+
+    def _read_tensors(self, file: TarMember) -> None:
+        count, place = self._pickle(file, 0)
+        for _ in range(self._count(count)):
+            entry, place = self._pickle(file, place)
+            key, home, _ = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
+            known = type(home) is int and home in self._storages
+            if type(key) is not int or key in self._kept.tensors or not known:
+                raise CorruptFile(self._where, "a tensor's entry is none that torch wrote")
+            (rank,) = unpack("<i", self._bytes(file, place, 8)[:4])
+            if not 0 <= rank <= self._file.limit("rank"):
+                raise CorruptFile(self._where, f"tensor {key} has rank {rank}")
+            numbers = unpack(f"<{2 * rank + 1}q", self._bytes(file, place + 8, 16 * rank + 8))
+            place += 16 * rank + 16
+            storage, dtype = self._storages[home]
+            self._kept.tensors[key] = self._kept.tensor(
+                storage, dtype, numbers[-1], numbers[:rank], numbers[rank : 2 * rank]
+            )
+        self._end(file, place, "tensors")
+
+    def _pickle(self, file: TarMember, place: int) -> tuple[Any, int]:
+        value, end, _ = unpickle(file, place)
+        return value, end
+
+    def _bytes(self, file: TarMember, place: int, length: int) -> bytes:
+        if place + length > file.size:
+            raise CorruptFile(self._where, f"a member of the tar ends within {length} bytes wanted")
+        return file.read(place, place + length)
+
+    def _count(self, value: Any) -> int:
+        if type(value) is not int or not 0 <= value <= self._file.size:
+            raise CorruptFile(self._where, "a count in the tar is no count")
+        return value
+
+    def _end(self, file: TarMember, place: int, name: str) -> None:
+        if place != file.size:
+            raise CorruptFile(self._where, f"bytes follow the end of '{name}' at byte {place}")
+
+
+class _Kept(Storages):
+    """Tensors and storages by their keys."""
+
+    def __init__(self, file: ModelFile) -> None:
+        super().__init__(file)
+        self.storages: dict[int, tuple[Storage, str]] = {}
+        self.tensors: dict[int, Tensor | Unread] = {}
+
+    def keeps(self, id: Any) -> bool:  # noqa: A002  pickle's own word
+        """Is this the key of something in the archive?"""
+        return type(id) is not tuple
+
+    def flat(self, value: Persistent) -> Tensor | Unread:
+        """Give the tensor, or the storage as a vector, that a key stands for."""
+        key = value.id
+        number = int(key) if type(key) is str and key.isdecimal() and len(key) < 30 else key
+        if type(number) is int and number in self.tensors:
+            return self.tensors[number]
+        if type(number) is int and number in self.storages:
+            storage, dtype = self.storages[number]
+            count = storage.size // (size_of(dtype) or 1)
+            return self.tensor(storage, dtype, 0, (count,), (1,))
+        raise self.broken("the pickle speaks of a tensor that is not in the tar")
