@@ -6,7 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from . import pipeline
-from .records import Diff, Envelope, Evidence, Policy, Report, View
+from .diffs import Diff
+from .records import Envelope, Evidence, Policy, Report, View
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from . import judge
+from .diffs import Diff
 from .measure import Threads, deltas
 from .measure.digest import digests as digest
 from .measure.oddities import oddity
@@ -18,7 +19,7 @@ from .pairing import is_prefix_rename, pair
 from .pairing.filters import kept
 from .pairing.ties import tie_candidates
 from .protocols import TensorSource
-from .records import Delta, Diff, Envelope, Inspected, MetadataChange, Pair, Report, Stats, Tensor
+from .records import Delta, Envelope, Inspected, MetadataChange, Pair, Report, Stats, Tensor
 from .sources import open_model
 from .sources.describe import IN_MEMORY, describe, metadata
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from .records import Diff, Envelope, Evidence, Finding, Policy, Report, TensorInfo, View
+from .diffs import Diff
+from .records import Envelope, Evidence, Finding, Policy, Report, TensorInfo, View
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -1,13 +1,10 @@
 """The nouns: what crosses from one room to another.
 
-Plain data is a frozen msgspec record: checked, comparable, JSON both ways. The
-one exception is `Diff`, which measures its pairs only when somebody looks.
+Each is a frozen msgspec record: plain data, checked, comparable, JSON both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from math import prod
 from typing import Any, Literal, TypeVar
 
@@ -29,6 +26,9 @@ Kind = Literal[
     "uncompared",
     "paired",
 ]
+# Kinds that do not make two models different.
+SAME: frozenset[str] = frozenset({"identical", "within_epsilon", "tied", "paired"})
+
 MeasureT = TypeVar("MeasureT")
 
 
@@ -338,72 +338,3 @@ class View(Record, frozen=True):
     verbose: bool = False
     color: bool = False
     width: int = 100
-
-
-class Diff:
-    """Pairs, and what was measured of them; measuring waits until somebody looks.
-
-    `measure` is handed in by the pipeline: it turns pairs into deltas, in order.
-    """
-
-    def __init__(
-        self,
-        left: ModelInfo,
-        right: ModelInfo,
-        pairs: Iterable[Pair],
-        measure: Callable[[Iterable[Pair]], Iterator[Delta]],
-        *,
-        metadata: tuple[MetadataChange, ...] = (),
-        warnings: Callable[[], tuple[str, ...]] = tuple,
-        epsilon: float = 0.0,
-    ) -> None:
-        """Keep the parts; touch no tensor."""
-        self.left = left
-        self.right = right
-        self.pairs = tuple(pairs)
-        self.metadata = metadata
-        self.epsilon = epsilon
-        self._measure = measure
-        self._warnings = warnings
-
-    @cached_property
-    def deltas(self) -> tuple[Delta, ...]:
-        """Measure every pair, once."""
-        return tuple(self._measure(self.pairs))
-
-    def stream(self) -> Iterator[Delta]:
-        """Yield every delta once, keeping none: for those who look at each and go on."""
-        return iter(self.deltas) if "deltas" in self.__dict__ else self._measure(self.pairs)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What had to be said while opening and measuring."""
-        return self._warnings()
-
-    @property
-    def changed(self) -> tuple[Delta, ...]:
-        """Every delta that is a difference."""
-        return tuple(delta for delta in self.deltas if delta.kind not in SAME)
-
-    def measured(self, kind: type[MeasureT]) -> Iterator[tuple[Delta, MeasureT]]:
-        """Yield each delta that has a measure of that type, with it."""
-        for delta in self.deltas:
-            measure = delta.measured(kind)
-            if measure is not None:
-                yield delta, measure
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, Pair]:
-        names = {pair.left.name: pair for pair in self.pairs if pair.left}
-        return names | {pair.name: pair for pair in self.pairs}
-
-    def __getitem__(self, name: str) -> Delta:
-        """Give one tensor's delta; measures that one alone where the rest was not looked at yet."""
-        pair = self._by_name[name]
-        if "deltas" in self.__dict__:
-            return next(delta for delta in self.deltas if delta.pair is pair)
-        return next(self._measure([pair]))
-
-
-# Kinds that do not make two models different.
-SAME: frozenset[str] = frozenset({"identical", "within_epsilon", "tied", "paired"})

@@ -64,9 +64,7 @@ class Registry(Generic[Plugin]):
     def __getitem__(self, name: str) -> Entry:
         """Give the plug-in of that name; imports its module alone where it is one of ours."""
         name = name.replace("_", "-")
-        if name not in self._entries and name in self._stems():
-            import_module(f"{self.room}.{name.replace('-', '_')}")
-        if name not in self._entries:
+        if not self.is_ours(name):
             self._load_all()
         if name not in self._entries:
             raise UnknownName(self.kind, name, self._entries)
@@ -75,6 +73,12 @@ class Registry(Generic[Plugin]):
     def names(self) -> list[str]:
         """List the names, ours and strangers'."""
         return [entry.name for entry in self]
+
+    def is_ours(self, name: str) -> bool:
+        """Is there a module of that name in the room's own folder, and a plug-in in it?"""
+        if name not in self._entries and name in self._stems():
+            import_module(f"{self.room}.{name.replace('-', '_')}")
+        return name in self._entries
 
     def ours(self) -> Iterator[Entry]:
         """Yield the plug-ins of the room's own folder, one import at a time."""

@@ -6,7 +6,8 @@ from difflens.analyses import analyse, analysis
 from difflens.errors import UnknownName
 from difflens.measure.scan import Scan
 from difflens.pipeline import diff
-from difflens.records import Diff, Envelope, Evidence, Finding, Policy
+from difflens.diffs import Diff
+from difflens.records import Envelope, Evidence, Finding, Policy
 from difflens.registry import Entry
 
 

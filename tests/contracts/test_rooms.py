@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
-GROUND = {"errors", "escape", "dtypes", "records", "protocols", "registry"}
+GROUND = {"errors", "escape", "dtypes", "records", "diffs", "protocols", "registry"}
 
 # What each room may import of ours, beside itself.
 ROOMS: dict[str, set[str]] = {
@@ -15,7 +15,8 @@ ROOMS: dict[str, set[str]] = {
     "escape": set(),
     "dtypes": {"errors"},
     "records": {"errors", "dtypes"},
-    "protocols": {"records"},
+    "diffs": {"records"},
+    "protocols": {"records", "diffs"},
     "registry": {"errors"},
     "sources": GROUND,
     "pairing": GROUND,
@@ -34,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
 STANDARD = {"click": {"cli"}, "msgspec": {"records", "pairing", "measure", "render", "cli"}}
 LATE = {
     "numpy": {"sources", "measure", "analyses", "cli"},
-    "ml_dtypes": {"cli"},
+    "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},
     "yaml": {"render", "cli"},

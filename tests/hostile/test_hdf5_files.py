@@ -162,7 +162,7 @@ def kinds(file: h5py.File) -> None:
     file["kind"] = np.dtype("f4")
 
 
-KINDS = "compound reference ragged string strings enum array wide none".split()
+KINDS = ("compound", "reference", "ragged", "string", "strings", "enum", "array", "wide", "none")
 
 
 def left_out(source) -> None:
@@ -216,7 +216,7 @@ CONFIG = {
                 "config": {"function": {"class_name": "__lambda__", "config": {"code": "4wAAAA"}}},
             },
             {"class_name": "StringLookup", "config": {"vocabulary": "/etc/passwd"}},
-            {"class_name": "TFSMLayer", "config": {"filepath": "/tmp/model"}},
+            {"class_name": "TFSMLayer", "config": {"filepath": "/etc"}},
             {"class_name": "os.system", "module": "os", "config": {"command": f"touch {MARKER}"}},
         ],
     },
@@ -285,7 +285,7 @@ def hdf5_cases() -> Iterator[Case]:
     yield Case(
         "K11-config-of-64-megabytes", with_h5(config_of_64_megabytes), "open", check=cut_text
     )
-    yield yes("K11-hostile-names", with_h5(hostile_names), lambda source: None)
+    yield yes("K11-hostile-names", with_h5(hostile_names), lambda _: None)
     yield no("overlap", overlapping, "overlap")
     yield no("beyond-the-file", beyond, "HDF5")
 
@@ -321,14 +321,15 @@ def test_a_hostile_file_earns_its_sentence(case: Case, tmp_path):
     try:
         source = open_model(path)
     except DifflensError as error:
-        assert case.outcome != "open", error
+        outcome = "reject"
         _is_a_good_sentence(error, case.word)
     else:
-        assert case.outcome != "reject"
+        outcome = "open"
         case.check(source)
         for name in source.tensors:
             read(source, name)
         source.close()
+    assert case.outcome in (outcome, "bounded")
     assert time.monotonic() - began < 10
     assert before == sorted(tmp_path.rglob("*"))
 
@@ -453,7 +454,9 @@ def test_the_child_can_open_no_file_and_write_none(packed):
     limits = Path(f"/proc/{model._child._pipes.process.pid}/limits").read_text()
     model.close()
 
-    found = dict(re.findall(r"^Max (open files|file size|core file size) +(\S+)", limits, re.M))
+    found = dict(
+        re.findall(r"^Max (open files|file size|core file size) +(\S+)", limits, re.MULTILINE)
+    )
     assert found == {"open files": "0", "file size": "0", "core file size": "0"}
 
 
@@ -512,9 +515,7 @@ def survive(inputs: Iterator[bytes], folder: Path) -> int:
                 model.close()
         except DifflensError as error:
             opened = False
-            assert str(error).isprintable()
-            assert "invalid" not in str(error).lower()
-            assert "out of turn" not in str(error)
+            _is_clean(str(error))
         else:
             opened = True
         path.unlink()
@@ -523,6 +524,12 @@ def survive(inputs: Iterator[bytes], folder: Path) -> int:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return sum(pool.map(one, enumerate(inputs)))
+
+
+def _is_clean(text: str) -> None:
+    assert text.isprintable()
+    assert "invalid" not in text.lower()
+    assert "out of turn" not in text
 
 
 def small(folder: Path, version: str = "latest") -> bytes:

@@ -62,11 +62,13 @@ def tolerances(seen: dict[str, Any]) -> dict[str, float]:
         allowed |= {
             f"{side}_mean": RELATIVE * rms,
             f"{side}_abs_sum": RELATIVE * seen[f"{side}_abs_sum"],
-            f"{side}_m2": RELATIVE * m2 + 2 * slack * first + n * slack**2,
-            f"{side}_m3": RELATIVE * both + 3 * slack * (m2 + slack * first) + n * slack**3,
+            f"{side}_m2": RELATIVE * m2 + 2 * slack * first + n * _square(slack),
+            f"{side}_m3": RELATIVE * both
+            + 3 * slack * (m2 + slack * first)
+            + n * slack * _square(slack),
             f"{side}_m4": RELATIVE * m4
-            + slack * (4 * both + 6 * slack * m2 + 4 * slack**2 * first)
-            + n * slack**4,
+            + slack * (4 * both + 6 * slack * m2 + 4 * _square(slack) * first)
+            + n * _square(_square(slack)),
         }
     n = seen["pairs"]
     rms, m2 = {}, {}
@@ -76,7 +78,7 @@ def tolerances(seen: dict[str, Any]) -> dict[str, float]:
         slack = SLACK * rms[side]
         allowed[f"pair_{side}_mean"] = RELATIVE * rms[side]
         allowed[f"pair_{side}_m2"] = (
-            RELATIVE * m2[side] + 2 * slack * math.sqrt(n * m2[side]) + n * slack**2
+            RELATIVE * m2[side] + 2 * slack * math.sqrt(n * m2[side]) + n * _square(slack)
         )
     spread = {side: math.sqrt(m2[side]) for side in m2}
     slack = {side: SLACK * rms[side] * math.sqrt(n) for side in rms}

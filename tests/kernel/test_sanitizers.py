@@ -28,7 +28,8 @@ def compiler(tmp_path_factory) -> str:
 
 def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(compiler, tmp_path):
     program = tmp_path / "drive"
-    sources = [KERNEL / "scan.c", KERNEL / "files.c", *sorted(KERNEL.glob("loops_*.c")), HERE / "drive.c"]
+    loops = sorted(KERNEL.glob("loops_*.c"))
+    sources = [KERNEL / "scan.c", KERNEL / "files.c", *loops, HERE / "drive.c"]
     command = [compiler, *STRICT, *WATCHED, f"-I{KERNEL}", *sources, "-lm", "-o", program]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr

@@ -27,7 +27,8 @@ def pieces(folder: Path, tensors, cuts, name: str = ".metadata", values=None) ->
             box = tuple(slice(a, a + n) for a, n in zip(offsets, sizes, strict=True))
             stream = out[number % 2]
             begin = stream.tell()
-            torch.save(tensor[box].clone(), stream)
+            part = tensor[box]
+            torch.save(part.clone() if part.numel() < tensor.numel() else tensor, stream)
             index = metadata.MetadataIndex(fqn, torch.Size(offsets))
             length = stream.tell() - begin
             places[index] = filesystem._StorageInfo(f"__{number % 2}_0.distcp", begin, length)

@@ -112,7 +112,7 @@ def test_complex128_is_pairs_of_f64(tmp_path):
     model = open_model(written(tmp_path / "m.h5", w=array))
 
     info = model.tensors["w"]
-    assert (info.dtype, info.shape, info.stored) == ("F64", (1, 2, 2), "C128")
+    assert (info.dtype, info.shape, info.stored) == ("F64", (1, 2, 2), "complex128")
     assert array.tobytes() == whole(model, "w")
     model.close()
 
@@ -322,7 +322,7 @@ def test_a_second_name_is_an_alias(tmp_path):
 
     model = open_model(path)
 
-    assert model.aliases == {"b": "a.w"} or model.aliases == {"a.w": "b"}
+    assert model.aliases in ({"b": "a.w"}, {"a.w": "b"})
     assert values(model, "a.w").tolist() == values(model, "b").tolist()
     assert len(model.warnings) == 1
     assert "read already under another name" in model.warnings[0]
@@ -456,7 +456,7 @@ def test_a_limit_can_be_raised(tmp_path):
 def matlab(path: Path, fill) -> Path:
     with h5py.File(path, "w", userblock_size=512) as file:
         fill(file)
-    text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Sun Nov 15 12:00:00 2026 HDF5 schema 1.00 ."
+    text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: today HDF5 schema 1.00 ."
     with path.open("r+b") as stream:
         stream.write(text.ljust(124) + b"\0\2IM")
     return path

@@ -103,6 +103,18 @@ def test_stored_and_deflated_weights_read_alike(method, tmp_path):
     model.close()
 
 
+def test_a_stored_tensor_lies_where_it_is_said_to(tmp_path):
+    array = np.arange(5000.0)
+    path = pack(tmp_path / "m.keras", weights_of(a=array, z=array))
+    model = open_model(path)
+
+    file, offset = model.place("a")
+
+    assert file.read(offset, offset + array.nbytes) == array.tobytes()
+    assert model.place("z") is None
+    model.close()
+
+
 def test_deflated_weights_over_half_a_gigabyte_are_refused(tmp_path, monkeypatch):
     path = pack(tmp_path / "m.keras", weights_of(a=np.zeros(10_000)), zipfile.ZIP_DEFLATED)
     monkeypatch.setattr("difflens.sources.hdf5._MOST_HELD", 50_000)

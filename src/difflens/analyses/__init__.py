@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..diffs import Diff
 from ..protocols import Analysis
-from ..records import Diff, Envelope, Evidence, Policy
+from ..records import Envelope, Evidence, Policy
 from ..registry import Registry
 
 analysis: Registry[Analysis] = Registry("analysis", "difflens.analyses")

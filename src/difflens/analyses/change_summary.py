@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..diffs import Diff
 from ..measure.scan import Scan
-from ..records import Diff, Envelope, Evidence, Finding, Missing, Policy
+from ..records import Envelope, Evidence, Finding, Missing, Policy
 from . import analysis
 from .change import Change, take_in
 from .energy import (

@@ -11,7 +11,8 @@ from . import EXIT_DIFFERENT, EXIT_SAME
 from ._options import Epsilon, FilePath, limits_of, shared
 
 if TYPE_CHECKING:
-    from ..records import Diff, Report
+    from ..diffs import Diff
+    from ..records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
 

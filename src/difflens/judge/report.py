@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import __version__
-from ..records import Delta, Diff, Envelope, Figures, Report, Row, Totals
+from ..diffs import Diff
+from ..records import Delta, Envelope, Figures, Report, Row, Totals
 from .verdict import verdict
 
 

@@ -12,6 +12,9 @@ source: Registry[Opener] = Registry("format", "difflens.sources")
 
 HEAD_BYTES = 4096
 
+# Endings that are not the name of their format.
+_ENDINGS = {"pt": "pytorch", "pth": "pytorch", "bin": "pytorch", "ckpt": "pytorch", "h5": "hdf5"}
+
 
 def open_model(
     path: str | Path,
@@ -66,10 +69,21 @@ def readers(*, strangers: bool = True) -> Iterator[Entry]:
         yield from (entry for entry in source if entry.name not in ours)
 
 
+def _likely_first(path: Path) -> Iterator[Entry]:
+    """Yield every reader, first the one the name's ending speaks for: importing all takes a while.
+
+    Each still decides by content.
+    """
+    ending = path.suffix.lower().removeprefix(".")
+    if source.is_ours(_ENDINGS.get(ending, ending)):
+        yield source[_ENDINGS.get(ending, ending)]
+    yield from readers()
+
+
 def _reader(head: bytes, file: ModelFile) -> Entry:
     from .refusals import looks_like
 
-    for entry in readers():
+    for entry in _likely_first(file.path):
         if entry.options["recognise"](head, file.path):
             return entry
     seen = looks_like(head)

@@ -36,7 +36,7 @@ class _Packing(NamedTuple):
     """How one kind of compression is undone."""
 
     make: Callable[[], Coder]
-    errors: tuple[type, ...]
+    errors: tuple[type[Exception], ...]
     size: int | None
 
 
@@ -47,7 +47,9 @@ def _kind(head: bytes) -> str:
 def recognise(head: bytes, path: Path) -> bool:
     """Are these the first bytes of compressed data?"""
     del path
-    return bool(_kind(head)) and (not head.startswith(b"BZh") or head[4:10] == b"1AY&SY")
+    return bool(_kind(head)) and (
+        not head.startswith(b"BZh") or head[4:10] in (b"1AY&SY", b"\x17rE8P\x90")
+    )
 
 
 @source(recognise=recognise, suffixes=(".gz", ".zst", ".xz", ".bz2"))
@@ -166,14 +168,14 @@ def _zstd(file: ModelFile) -> _Packing:
 
 
 def _zstd_library() -> Any:
-    from importlib import import_module
-
-    for name in ("compression.zstd", "backports.zstd"):  # Python has it from 3.14 on
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:  # before Python 3.14
         try:
-            return import_module(name)
+            from backports import zstd
         except ImportError:
-            continue
-    raise MissingExtra("reading .zst", "zstd")
+            raise MissingExtra("reading .zst", "zstd") from None
+    return zstd
 
 
 _PACKINGS = {"gzip": _gzip, "zstd": _zstd, "xz": _xz, "bzip2": _bzip2}
@@ -193,6 +195,8 @@ def _xz_size(file: ModelFile) -> int | None:
         if not shift:
             numbers.append(number)
             number = 0
+        elif shift > 63:
+            return None
     blocks = numbers[1 : 1 + 2 * numbers[0]] if numbers else []
     packed = sum(-(-block // 4) * 4 for block in blocks[::2])
     return sum(blocks[1::2]) if 24 + packed + length == file.size else None

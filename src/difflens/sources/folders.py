@@ -12,6 +12,7 @@ from . import readers
 from .files import File, is_file, is_folder, unreadable
 
 _INDEX = ".index.json"
+_USUAL = ".safetensors"
 _FAVOURITE = "model.safetensors"
 _PART = re.compile(r"(.*)-([0-9]{1,6})-of-([0-9]{1,6})(\.\w+)", re.DOTALL)
 # Weights in formats of other readers; optimizer.pt and training_args.bin are none.
@@ -73,7 +74,10 @@ def model_folder(path: Path) -> Path:
 def contents(folder: Path) -> Contents:
     """Sort the files of a folder into the model and the rest."""
     names = [name for name in _names(folder) if not is_folder(folder / name)]
-    known = suffixes(strangers=False)
+    # The usual answer first: asking every reader for its endings imports them all.
+    known: tuple[str, ...] = (_USUAL,)
+    if not any(name.endswith(_USUAL) for name in names):
+        known = suffixes(strangers=False)
     if not any(name.endswith(known) for name in names):
         known = suffixes()
     weights = [name for name in names if name.endswith(known)]

@@ -108,6 +108,11 @@ class Hdf5:
             return self._file.read_into(place.offset + start, buffer[: stop - start])
         return self._child.read_into(place.number, start, stop, buffer)
 
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file a tensor lies, and at which byte; None where the child must give it."""
+        offset = self._places[name].offset
+        return None if offset is None else (self._file, offset)
+
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""
         self._file.confirm()

@@ -79,6 +79,7 @@ class Keras:
         self.refused = self._read_config(found[_CONFIG])
         if _METADATA in found:
             self._read_metadata(found[_METADATA])
+        self._begin = found[_WEIGHTS].offset
         self._weights = Hdf5(open_member(file, found[_WEIGHTS]))
         self.tensors: Mapping[str, TensorInfo] = self._weights.tensors
         self.aliases = self._weights.aliases
@@ -88,6 +89,11 @@ class Keras:
     def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
         return self._weights.read_into(name, start, stop, buffer)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file a tensor lies, and at which byte; None where the child must give it."""
+        found = self._weights.place(name)
+        return (self._file, self._begin + found[1]) if found else None
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""

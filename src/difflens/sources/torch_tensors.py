@@ -81,6 +81,7 @@ class Storages:
         self._rank = file.limit("rank")
         self._copies = min(file.size, _MOST_COPIED) + file.limit("pickle_opcodes")
         self._visits = file.limit("pickle_opcodes")
+        self._entered = file.limit("pickle_nodes")
 
     def broken(self, reason: str) -> CorruptFile:
         """Make the error that says so."""
@@ -92,15 +93,17 @@ class Storages:
         if self._copies < 0:
             raise self._repeats()
 
-    def visit(self, count: int) -> None:
+    def visit(self, count: int, entered: int = 0) -> None:
         """Count what is looked at: a few shared levels may stand for more than a machine holds."""
         self._visits -= count
-        if self._visits < 0:
+        self._entered -= entered
+        if self._visits < 0 or self._entered < 0:
             raise self._repeats()
 
     def _repeats(self) -> LimitExceeded:
-        reason = "the pickle repeats itself more often than its limit allows"
-        return LimitExceeded(self._where, reason, hint="raise it with --limit pickle_opcodes=N")
+        reason = "the pickle repeats itself more often than its limits allow"
+        hint = "raise them with --limit pickle_opcodes=N --limit pickle_nodes=N"
+        return LimitExceeded(self._where, reason, hint=hint)
 
     def of(self, value: Any) -> tuple[Storage, str]:
         """Give the storage behind a persistent id, and the type of its elements."""

@@ -85,7 +85,7 @@ def walk(root: Any, storages: Storages) -> Found:
                 found.too_deep += 1
                 continue
             children = _children(value)
-            storages.visit(len(children) + 1)
+            storages.visit(len(children), entered=1)
             entered.add(id(value))
             stack.append((_LEAVE, Path(None, "", id(value)), quiet))
             quiet = quiet or _is_module(value)

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ..analyses import analyse, analysis
+from ..diffs import Diff
 from ..protocols import Analysis
-from ..records import Diff, Envelope
+from ..records import Envelope
 from ..registry import Entry
 from .laws import hold, is_described, registered
 from .models import diffs

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ..diffs import Diff
 from ..pipeline import diff
-from ..records import Diff
 
 # A tensor as a test writes it down: dtype, shape, encoded bytes.
 Encoded = tuple[str, tuple[int, ...], bytes]

@@ -70,7 +70,11 @@ class Chained:
     """A cursor over members in a row; keeps to the limits while it unpacks."""
 
     def __init__(
-        self, packed: ModelFile, make: Callable[[], Coder], about: str, errors: tuple[type, ...]
+        self,
+        packed: ModelFile,
+        make: Callable[[], Coder],
+        about: str,
+        errors: tuple[type[Exception], ...],
     ) -> None:
         """Begin at the first byte; `errors` are what the decompressor raises on damage."""
         self._packed = packed

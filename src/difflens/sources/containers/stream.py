@@ -125,7 +125,8 @@ class Unpacked:
                 if at % self._every == 0 and at not in self._states:
                     self._remember(at, cursor)
             self.size = at * BLOCK + len(block)
-            self._ended = True
+            self._cursor, self._ended = None, True
+        _BLOCKS.drop(self._serial)  # the last one may have been cut by a wrong promise
         return self.size
 
     def finish(self) -> None:

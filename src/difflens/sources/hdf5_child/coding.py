@@ -85,4 +85,4 @@ def _complex(kind: Any, number: int, size: int) -> Coding | None:
     big = " big-endian" if part.swap else ""
     if part.dtype == "F32":
         return Coding("C64", 8, part.swap, (), f"C64{big}" if big else None)
-    return Coding("F64", 16, part.swap, (2,), f"C128{big}") if part.dtype == "F64" else None
+    return Coding("F64", 16, part.swap, (2,), f"complex128{big}") if part.dtype == "F64" else None
