@@ -15,12 +15,13 @@ from .measure.oddities import oddity
 from .measure.structure import structure
 from .measure.ties import Candidate, tied
 from .measure.totals import totals
-from .pairing import is_prefix_rename, pair
+from .pairing import facts, is_prefix_rename, pair
 from .pairing.filters import kept
 from .pairing.ties import tie_candidates
 from .protocols import TensorSource
 from .records import Delta, Envelope, Inspected, MetadataChange, Pair, Report, Stats, Tensor
 from .sources import open_model
+from .sources.derived import derived
 from .sources.describe import IN_MEMORY, describe, metadata
 
 Model = str | PathLike[str] | Mapping[str, Any]
@@ -50,7 +51,11 @@ def diff(
     (left_name, before), (right_name, after) = (
         _open(model, format, limits) for model in (left, right)
     )
-    pairs = kept(pair(before.tensors, after.tensors, match=match), path, ignore)
+    about = metadata(left_name, before), metadata(right_name, after)
+    matched = pair(before.tensors, after.tensors, match=match, known=facts(*about))
+    pairs = kept(matched, path, ignore)
+    before = derived(before, ((each.left, each.left_recipe) for each in pairs))
+    after = derived(after, ((each.right, each.right_recipe) for each in pairs))
     warnings = [*before.warnings, *after.warnings]
     engine = Threads(threads)
     ties = cache(lambda: tied(_twins(pairs, before, after), before, after, engine))
@@ -77,7 +82,7 @@ def diff(
         describe(right_name, after),
         pairs,
         (lambda chosen: map(structure, chosen)) if shape_only else measure,
-        metadata=_changes(metadata(left_name, before), metadata(right_name, after)),
+        metadata=_changes(*about),
         warnings=lambda: tuple(warnings),
         epsilon=epsilon,
     )
@@ -119,9 +124,17 @@ def inspect(
     prints = list(digest(infos, source, engine)) if digests else [None] * len(infos)
     engine.close()
     tensors = tuple(map(Tensor, infos, stats, prints))
+    if statistics and hasattr(source, "verify"):
+        source.verify()  # checksums, which reading tensors alone does not look at
     source.confirm()
-    about = metadata(name, source)
-    return Inspected(describe(name, source), tensors, about, tuple(warnings))
+    return Inspected(
+        describe(name, source),
+        tensors,
+        metadata(name, source),
+        tuple(warnings),
+        tuple(getattr(source, "refused", ())),
+        dict(getattr(source, "aliases", {})),
+    )
 
 
 def _open(

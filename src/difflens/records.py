@@ -83,6 +83,8 @@ class Pair(Record, frozen=True, gc=False):
     right: TensorInfo | None
     how: str = "exact"
     transform: str | None = None
+    left_recipe: Recipe | None = None
+    right_recipe: Recipe | None = None
 
     @property
     def name(self) -> str:
@@ -205,6 +207,8 @@ class Inspected(Record, frozen=True):
     tensors: tuple[Tensor, ...]
     metadata: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()  # objects the file names, which were not made
+    aliases: dict[str, str] = {}  # names that share another tensor's storage
 
     @property
     def nonfinite(self) -> dict[str, int]:

@@ -48,6 +48,8 @@ def test_a_hostile_file_earns_one_line_and_nothing_happens(case: Case, server, p
     user = NOBODY if case.needs_user and os.geteuid() == 0 else None
     header_only = () if case.read_all else ("--shape-only",)
     commands = [("check", path), (path, good), (good, path)]
+    if case.most_open or case.slow:  # the other way round costs as much and tells no more
+        commands.pop()
     if not case.read_all:  # a terabyte of zeros would take the night
         commands = [("show", path), (path, good, *header_only)]
 

@@ -1,3 +1,4 @@
+import gzip
 import os
 import subprocess
 import sys
@@ -516,7 +517,7 @@ def legacy_model():
     model = keras.Sequential([
         keras.Input((8, 8, 1)), layers.Conv2D(3, 2, name="z"), layers.BatchNormalization(),
         layers.Flatten(), layers.Dense(4, name="a"), layers.Dense(2),
-    ])  # fmt: skip
+    ], name="net")  # fmt: skip
     model.compile("adam", "mse")
     return model
 
@@ -537,7 +538,7 @@ def test_keras_models_read_as_keras_has_them(ending, tmp_path):
     for name, array in zip(names, expected, strict=True):
         assert (opened.tensors[name].shape, whole(opened, name)) == (array.shape, array.tobytes())
     if ending == ".h5":
-        assert names[0] == "z.sequential.z.kernel"
+        assert names[0] == "z.net.z.kernel"
         assert '"Conv2D"' in opened.metadata["model_config"]
         assert opened.metadata["layer_names"].startswith("z, batch_normalization")
     else:
@@ -558,6 +559,22 @@ def test_keras_bfloat16_weights_are_bf16(tmp_path):
     expected = model.weights[0].value.detach().float().numpy()
     assert (values(opened, kernel).astype("f4") == expected).all()
     opened.close()
+
+
+def test_a_file_within_a_compressed_stream_is_read_from_memory(tmp_path):
+    path = tmp_path / "m.h5"
+    arrays = {"w": np.arange(9000.0), "z": np.arange(9000).reshape(90, 100)}
+    with h5py.File(path, "w") as file:
+        file["w"] = arrays["w"]
+        file.create_dataset("z", data=arrays["z"], compression="gzip")
+    (tmp_path / "m.h5.gz").write_bytes(gzip.compress(path.read_bytes()))
+
+    model = open_model(tmp_path / "m.h5.gz")
+
+    assert {name: whole(model, name) for name in model.tensors} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+    model.close()
 
 
 def test_an_old_keras_file_keeps_its_order_and_names(tmp_path):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Read every byte of models: whole, safe to open, and finite?
 
-    Exit code: 0 yes, 1 NaN or infinities found, 2 unreadable or damaged.
+    Exit code: 0 yes, 1 NaN, infinities or unsafe objects found, 2 unreadable or damaged.
     """
     return check_all(list(files), **options)
 
@@ -45,7 +45,7 @@ def check_all(files: list[str], **options: Any) -> int:
             code = EXIT_TROUBLE
         else:
             checked.append(result)
-            code = max(code, EXIT_DIFFERENT if result.nonfinite else EXIT_SAME)
+            code = max(code, EXIT_DIFFERENT if result.nonfinite or result.refused else EXIT_SAME)
     if not options["quiet"] and checked:
         emit(_told(checked, options), options["out"])
     return code

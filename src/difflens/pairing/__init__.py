@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..errors import UnknownName
 from ..records import Pair, TensorInfo
+from .facts import Facts, facts
 from .names import RULES, core_of, rule
 from .order import natural_key
+from .structure import ROLE, pair_by_role
 from .ties import Tie, tie_candidates
 
-__all__ = ["Tie", "is_prefix_rename", "natural_key", "pair", "tie_candidates"]
+__all__ = ["Facts", "Tie", "facts", "is_prefix_rename", "natural_key", "pair", "tie_candidates"]
 
 ALONE = "alone"
 _MATCHES = ("auto", "exact")
@@ -23,11 +25,13 @@ _MATCHES = ("auto", "exact")
 Tensors = Mapping[str, TensorInfo]
 
 
-def pair(left: Tensors, right: Tensors, *, match: str = "auto") -> list[Pair]:
+def pair(
+    left: Tensors, right: Tensors, *, match: str = "auto", known: Facts | None = None
+) -> list[Pair]:
     """Pair the tensors of two models, in natural order of their names.
 
-    `auto` sees through the names of wrappers, `exact` does not. `Pair.how` says
-    what a pair rests on.
+    `auto` sees through the names of wrappers and of other frameworks, `exact` does
+    not. `Pair.how` says what a pair rests on, `Pair.transform` what was undone.
 
     >>> left = {"module.w": TensorInfo("module.w", "F32", (2,))}
     >>> [each.how for each in pair(left, {"w": TensorInfo("w", "F32", (2,))})]
@@ -41,14 +45,30 @@ def pair(left: Tensors, right: Tensors, *, match: str = "auto") -> list[Pair]:
         lone_right = {name: info for name, info in right.items() if name not in found}
         if match == "auto" and lone_left and lone_right:
             found |= _renamed(lone_left, lone_right, tuple(found))
+            found |= _converted(lone_left, lone_right, known or Facts())
         found |= {name: Pair(info, None, ALONE) for name, info in lone_left.items()}
         found |= {name: Pair(None, info, ALONE) for name, info in lone_right.items()}
     return [found[name] for name in sorted(found, key=natural_key)]
 
 
 def is_prefix_rename(pair: Pair) -> bool:
-    """Is it the same tensor under a wrapper's name, which is no difference?"""
-    return pair.how.startswith(RULES)
+    """Is it the same tensor under a wrapper's or another framework's name: no difference?"""
+    return pair.how.startswith((*RULES, ROLE))
+
+
+def _converted(
+    lone_left: dict[str, TensorInfo], lone_right: dict[str, TensorInfo], known: Facts
+) -> dict[str, Pair]:
+    """Take from both sides the tensors that are the same part of a network."""
+    found = {each.name: each for each in pair_by_role(lone_left, lone_right, known)}
+    for each in found.values():
+        for info, recipe, lone in (
+            (each.left, each.left_recipe, lone_left),
+            (each.right, each.right_recipe, lone_right),
+        ):
+            if info:
+                lone.pop(recipe.base if recipe else info.name, None)
+    return found
 
 
 def _renamed(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import islice
 
 from .names import core_of
 from .schemes import SCHEMES
 
 _LAST = re.compile(r"^(.*?)[._](weight|bias)$")
+_MANY = 3000  # names that show what the scheme is; a model may have a million
 _ENOUGH = 3  # names a scheme must explain before it is believed
 
 
@@ -19,7 +21,7 @@ def scheme_of(names: Iterable[str]) -> str | None:
     >>> scheme_of(["blk.0.attn_q.weight", "blk.0.attn_k.weight", "token_embd.weight"])
     'gguf'
     """
-    cores = [core_of(name) for name in names]
+    cores = [core_of(name) for name in islice(names, _MANY)]
     scores = {scheme: sum(bool(_role(core, scheme)) for core in cores) for scheme in SCHEMES}
     if any("pre_feedforward_layernorm" in core for core in cores):
         scores.pop("llama")  # explains as many names as gemma2 does, and two of them wrongly

@@ -30,6 +30,11 @@ def size(number: float) -> str:
 def show_text(shown: Inspected) -> str:
     """List a model's tensors for people."""
     lines = [_headline(shown), *_metadata(shown), *_table(shown.tensors)]
+    lines += [
+        f"= {for_terminal(name)}: stored once, with {for_terminal(other)}"
+        for name, other in shown.aliases.items()
+    ]
+    lines += [f"refused: {for_terminal(name)}" for name in shown.refused]
     return "\n".join(lines) + "\n"
 
 
@@ -59,16 +64,25 @@ def checked_text(checked: Iterable[Inspected]) -> str:
     for each in checked:
         bad = each.nonfinite
         facts = f"{_headline(each)}, read to the last byte"
-        if not bad:
+        if not bad and not each.refused:
             lines.append(f"ok   {facts}, all finite")
             continue
-        lines.append(f"BAD  {facts}: NaN or infinities in {plural(len(bad), 'tensor')}")
+        lines.append(f"BAD  {facts}: {_faults(each)}")
+        lines.extend(f"     refused: {for_terminal(name)}" for name in each.refused[:_MOST_BAD])
         held = {tensor.info.name: tensor.stats or Stats() for tensor in each.tensors}
         worst = list(bad)[:_MOST_BAD]
         lines.extend(f"     {for_terminal(name)}: {_kinds(held[name])}" for name in worst)
         if len(bad) > _MOST_BAD:
             lines.append(f"     and {len(bad) - _MOST_BAD} more")
     return "\n".join(lines) + "\n"
+
+
+def _faults(checked: Inspected) -> str:
+    bad, refused = checked.nonfinite, checked.refused
+    faults = [f"NaN or infinities in {plural(len(bad), 'tensor')}"] if bad else ["all finite"]
+    if refused:
+        faults.append(f"names {plural(len(refused), 'object')} that loading it would make or call")
+    return "; ".join(faults)
 
 
 def checked_json(checked: Iterable[Inspected]) -> str:
@@ -80,6 +94,7 @@ def checked_json(checked: Iterable[Inspected]) -> str:
             "tensors": each.model.tensor_count,
             "finite": not each.nonfinite,
             "nonfinite": each.nonfinite,
+            "refused": list(each.refused),
             "warnings": list(each.warnings),
         }
         for each in checked
@@ -129,7 +144,8 @@ def _table(tensors: Sequence[Tensor]) -> list[str]:
 
 def _cells(each: Tensor) -> list[str]:
     info, stats = each.info, each.stats
-    cells = [for_terminal(info.name), info.dtype, str(list(info.shape)), size(info.size_bytes)]
+    encoding = info.stored or info.dtype
+    cells = [for_terminal(info.name), encoding, str(list(info.shape)), size(info.size_bytes)]
     if stats is not None:
         cells += [f"{key}={_number(getattr(stats, key))}" for key in ("mean", "std", "min", "max")]
         cells += [_kinds(stats)]

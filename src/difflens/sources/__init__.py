@@ -27,7 +27,7 @@ def open_model(
     The format is recognised by content; `format` forces a reader by name. `limits` raises limits
     of `sources.limits` by name.
     """
-    from .files import is_folder
+    from .files import is_file, is_folder
     from .limits import check
     from .shards import open_folder, open_index
 
@@ -38,6 +38,10 @@ def open_model(
         return open_folder(path, format, limits)
     if path.name.endswith(".index.json"):
         return open_index(path, format, limits)
+    if not is_file(path) and is_file(path.with_name(f"{path.name}.index")):
+        from .tensorflow_paths import open_checkpoint  # the user named a checkpoint's prefix
+
+        return open_checkpoint(path, limits)
     return open_file(path, format, limits)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -19,6 +19,14 @@ from ..records import Recipe, TensorInfo
 
 _STRIP = 32 * 1024**2  # bytes of a transposed tensor that are made at a time
 _NUMPY = {"F32": "<f4", "F64": "<f8", "F16": "<f2"}
+
+
+def derived(
+    source: TensorSource, wanted: Iterable[tuple[TensorInfo | None, Recipe | None]]
+) -> TensorSource:
+    """Give a source that makes what is wanted by recipe; the same one where nothing is."""
+    recipes = {info.name: (info, recipe) for info, recipe in wanted if info and recipe}
+    return Derived(source, recipes) if recipes else source
 
 
 class Derived:
@@ -42,10 +50,27 @@ class Derived:
         recipe = self._recipes.get(name)
         if recipe is None:
             return self._source.read_into(name, start, stop, buffer)
-        got = self._rows[name].read_into(start, stop, buffer)
         if recipe.add:
-            _shift(buffer[:got], self.tensors[name].dtype, recipe.add)
-        return got
+            return self._read_shifted(name, recipe, start, stop, buffer)
+        return self._rows[name].read_into(start, stop, buffer)
+
+    def _read_shifted(
+        self, name: str, recipe: Recipe, start: int, stop: int, buffer: memoryview
+    ) -> int:
+        """Add a constant, in the derived tensor's own type; these are gains of norms, and small."""
+        import ml_dtypes
+        import numpy as np
+
+        kinds = {"BF16": ml_dtypes.bfloat16, **_NUMPY}
+        base, made = self._source.tensors[recipe.base].dtype, self.tensors[name].dtype
+        width, old = bits(made) // 8, bits(base) // 8
+        first, last = start // width, -(-stop // width)
+        stored = bytearray((last - first) * old)
+        self._rows[name].read_into(first * old, last * old, memoryview(stored))
+        values: Any = np.frombuffer(stored, kinds[base]).astype(kinds[made])
+        shifted = (values + np.asarray(recipe.add, kinds[made])).tobytes()
+        buffer[: stop - start] = shifted[start - first * width : stop - first * width]
+        return stop - start
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the files are not the ones that were opened."""
@@ -120,16 +145,3 @@ class _Rows:
                 turned = pieces.reshape(self._length, last - first, self._width).transpose(1, 0, 2)
                 self._strip = (first, turned.tobytes())
             return first * self._row_bytes, self._strip[1]
-
-
-def _shift(buffer: memoryview, dtype: str, amount: float) -> None:
-    """Add a constant, rounded as the converter rounded it: in the tensor's own type."""
-    import numpy as np
-
-    kind: Any = _NUMPY.get(dtype)
-    if kind is None:  # BF16: numpy has it through ml_dtypes
-        import ml_dtypes
-
-        kind = ml_dtypes.bfloat16
-    values = np.frombuffer(buffer, kind)
-    values += np.asarray(amount, kind)

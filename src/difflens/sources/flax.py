@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..dtypes import BITS
-from ..errors import CorruptFile, ModelError
+from ..errors import CorruptFile, LimitExceeded, ModelError
 from ..escape import for_terminal, visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
@@ -159,8 +159,9 @@ def _add(model: Encoded, name: str, leaf: Any, opaque: list[str], where: str) ->
         opaque.append(f"{name}: {numpy_name}")
         return
     width = BITS[dtype] // 8 * (2 if numpy_name == "complex128" else 1)
-    if len(shape) > model._file.limit("rank"):
-        raise CorruptFile(where, f"{about} has rank {len(shape)}")
+    if len(shape) > model.file.limit("rank"):
+        limit = model.file.limit("rank")
+        raise LimitExceeded(where, f"{about} has rank {len(shape)}, the limit is {limit}")
     if prod(filter(None, shape)) * width > _LARGEST:
         raise CorruptFile(where, f"{about}: its shape {list(shape)} overflows 63 bits")
     length = sum(piece.length for piece in pieces)
@@ -169,7 +170,7 @@ def _add(model: Encoded, name: str, leaf: Any, opaque: list[str], where: str) ->
         raise CorruptFile(where, f"{said}, it has {length}")
     stored = numpy_name if numpy_name == "complex128" else None
     shape = (*shape, 2) if stored else shape
-    encodings: list[Encoding] = [Straight(model._file, piece.start) for piece in pieces]
+    encodings: list[Encoding] = [Straight(model.file, piece.start) for piece in pieces]
     ends = tuple(accumulate(piece.length for piece in pieces))
     encoding = encodings[0] if len(encodings) == 1 else Stacked(tuple(encodings), ends)
     model.add(TensorInfo(name, dtype, shape, stored), encoding)

@@ -18,7 +18,7 @@ from ..escape import visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from .containers.encodings import part_of
+from .containers.encodings import part_of, place_of
 from .containers.protobuf import Wire, varint
 from .tensorflow_graph import graph_at
 
@@ -72,6 +72,10 @@ class FrozenGraph:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
         part = part_of(self.tensors, name, start, stop, buffer)
         return self._values[name].read_into(start, part)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file the tensor lies, and at which byte, where its bytes are plain."""
+        return place_of(self._values[name])
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""

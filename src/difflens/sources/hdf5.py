@@ -42,12 +42,10 @@ def recognise(head: bytes, _path: Path) -> bool:
         return True
     if not any(head.startswith(SIGNATURE, place) for place in _USER_BLOCKS):
         return False
-    # A tar or a zip may hold an HDF5 file just there; a header of safetensors may too.
-    return (
-        looks_like(head[:256]) in (None, "text")
-        and looks_like(head) != "a tar archive"
-        and (head[4:9] != b"\0\0\0\0{")
-    )
+    # A tar or a zip may hold an HDF5 file just there, and so may the data of a safetensors.
+    block = looks_like(head[:256])
+    other = looks_like(head) == "a tar archive" or head[4:9] == b"\0\0\0\0{"
+    return block in (None, "text", "JSON text") and not other
 
 
 @source(

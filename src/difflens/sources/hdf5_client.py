@@ -233,12 +233,19 @@ class _Process(NamedTuple):
             os.close(pipe)
 
 
+def _is_here(path: str) -> bool:
+    """Is this the working folder? Modules that lie there are not ours; it may be gone as well."""
+    try:
+        return Path(path) == Path.cwd()
+    except OSError:
+        return False
+
+
 def _start(where: str) -> _Process:
     """Start Python with no user's settings, no plug-in folder, and h5py where ours would be."""
     import subprocess
 
-    here = Path.cwd()  # modules that lie in the working folder are not ours
-    paths = [each for each in sys.path if each and Path(each) != here]
+    paths = [each for each in sys.path if each and not _is_here(each)]
     command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT]
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     pipes = [os.pipe() for _ in range(3)]

@@ -86,10 +86,10 @@ class _Mat(Encoded):
         if element.kind != MATRIX:
             said = f"a variable at byte {element.start} has type {element.kind}"
             raise CorruptFile(self._where, f"{said}, a matrix is wanted")
-        if elements.place != elements.stop and elements.file is not self._file:
+        if elements.place != elements.stop and elements.file is not self.file:
             raise CorruptFile(self._where, "a packed element holds more than one matrix")
         self._take(elements.within(element), "", 0)
-        if elements.file is not self._file:
+        if elements.file is not self.file:
             elements.file.close()  # it has begun to unpack; it begins again when it is read
 
     def _take(self, elements: Elements, name: str, depth: int) -> None:
@@ -122,7 +122,7 @@ class _Mat(Encoded):
         kind = flags[0] & 0xFF
         if kind == 17:  # an object's dimensions are written in another way
             return _Matrix(kind, 0, (), "")
-        rank = self._file.limit("rank")
+        rank = self.file.limit("rank")
         shape = elements.numbers(elements.take("the dimensions"), rank, "the dimensions")
         if any(length < 0 for length in shape):
             raise CorruptFile(self._where, f"a matrix has a dimension below zero: {shape}")

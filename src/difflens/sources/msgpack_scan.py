@@ -72,12 +72,12 @@ class Scanner:
         kind, length = self._length(first)
         if kind in {"map", "list"}:
             return self._many(kind, length, make, depth)
-        code = self._take(1, signed=True) if kind == "extension" else None
+        code = int.from_bytes(self._take(1), signed=True) if kind == "extension" else None
         if length > self.stop - self.place:
             self.fail(f"{kind} of {length} bytes, {self.stop - self.place} are left")
         if kind == "text" and length <= _LONGEST_TEXT:
             return self._text(length)
-        blob = Blob(self.place, length, code)  # type: ignore[arg-type]
+        blob = Blob(self.place, length, code)
         self.place += length
         return make(blob)
 
@@ -123,7 +123,7 @@ class Scanner:
         except UnicodeDecodeError:
             self.fail("a text that is no UTF-8")
 
-    def _take(self, size: int, *, signed: bool = False) -> Any:
+    def _take(self, size: int) -> bytes:
         if size > self.stop - self.place:
             self.fail(f"{size} bytes are wanted, the file ends")
         begin = self.place - self._page_start
@@ -132,5 +132,4 @@ class Scanner:
             self._page = self._file.read(self.place, min(self.place + _PAGE, self.stop))
             begin = 0
         self.place += size
-        taken = self._page[begin : begin + size]
-        return int.from_bytes(taken, "big", signed=True) if signed else taken
+        return self._page[begin : begin + size]

@@ -17,7 +17,7 @@ from ..escape import for_terminal
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from .containers.encodings import Encoding, Inline, Straight, part_of
+from .containers.encodings import Encoding, Inline, Straight, part_of, place_of
 from .containers.protobuf import BYTES, VARINT, Wire, varint
 from .files import File
 from .folders import listed
@@ -98,6 +98,10 @@ class Onnx:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
         part = part_of(self.tensors, name, start, stop, buffer)
         return self._values[name].read_into(start, part)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file the tensor lies, and at which byte, where its bytes are plain."""
+        return place_of(self._values[name])
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""

@@ -19,7 +19,7 @@ from ..escape import visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from .containers.encodings import part_of
+from .containers.encodings import part_of, place_of
 from .containers.protobuf import BYTES, VARINT, Field, Wire, varint
 from .files import File, is_file
 from .neighbours import limits_of, neighbour
@@ -95,6 +95,12 @@ class SavedModel:
             return self._variables.read_into(name, start, stop, buffer)
         part = part_of(self.tensors, name, start, stop, buffer)
         return self._graph.values[name].read_into(start, part)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file the tensor lies, and at which byte, where its bytes are plain."""
+        return (
+            self._variables.place(name) if self._variables else place_of(self._graph.values[name])
+        )
 
     def verify(self) -> None:
         """Raise unless every variable has the checksum that is kept for it."""

@@ -7,6 +7,7 @@
 All headers are read when the folder is opened, in the order of the shards' names.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,10 +17,13 @@ from ..escape import for_terminal, visible
 from ..protocols import ModelFile, TensorSource
 from ..records import TensorInfo
 from . import open_file
+from .files import is_file
 from .folders import check_complete, contents, listed, model_folder
 from .index import Index, read_index
 
 Limits = Mapping[str, int]
+
+_LATER_PART = re.compile(r"-(?!0*1-of-)[0-9]+-of-[0-9]+\.gguf$")
 
 
 class Sharded:
@@ -80,6 +84,9 @@ class Sharded:
 def open_folder(path: Path, forced: str | None, limits: Limits) -> TensorSource:
     """Open the model a folder holds."""
     folder = model_folder(path)
+    whole = _whole_folder(folder, limits)
+    if whole:
+        return whole
     found = contents(folder)
     if found.index_file:
         model = open_index(folder / found.index_file, forced, limits)
@@ -91,6 +98,23 @@ def open_folder(path: Path, forced: str | None, limits: Limits) -> TensorSource:
         read = listed([found.index_file] if found.index_file else found.weights, 1)
         model.warnings.append(f"{read} was read; not read beside it: {listed(unread)}")
     return model
+
+
+def _whole_folder(folder: Path, limits: Limits) -> TensorSource | None:
+    """Open the formats that are folders themselves; None where it is none of those."""
+    if is_file(folder / ".metadata"):
+        from .dcp import open_dcp
+
+        return open_dcp(folder, limits)
+    if is_file(folder / "saved_model.pb"):
+        from .saved_model import open_saved_model
+
+        return open_saved_model(folder, limits)
+    if is_file(folder / "checkpoint"):
+        from .tensorflow_paths import open_checkpoint
+
+        return open_checkpoint(folder, limits)
+    return None
 
 
 def open_index(path: Path, forced: str | None, limits: Limits) -> Sharded:
@@ -111,13 +135,18 @@ def _open_shards(
     """Open them all or none."""
     with ExitStack() as opened:
         shards: dict[str, TensorSource] = {}
-        for name in names:
+        for name in filter(_leads, names):
             shards[name] = open_file(folder / name, forced, limits)
             opened.callback(shards[name].close)
         model = Sharded(visible(str(folder)), shards)
         check(model)
         opened.pop_all()
     return model
+
+
+def _leads(name: str) -> bool:
+    """Is it no later part of a split file, which its first part opens by itself?"""
+    return not (name.endswith(".gguf") and _LATER_PART.search(name))
 
 
 def _compare(index: Index, model: Sharded) -> None:

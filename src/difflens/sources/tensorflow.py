@@ -22,7 +22,7 @@ from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
 from .containers.crc32c import crc32c, masked
-from .containers.encodings import Encoding, Inline, Straight, Swapped, part_of
+from .containers.encodings import Encoding, Inline, Straight, Swapped, part_of, place_of
 from .containers.protobuf import BYTES, FIXED32, VARINT, Field, Held, Wire, signed, varint
 from .containers.sstable import Table
 from .files import File
@@ -104,6 +104,10 @@ class Checkpoint:
         """Fill the buffer with bytes [start, stop) of the tensor and say how many."""
         part = part_of(self.tensors, name, start, stop, buffer)
         return self._values[name].read_into(start, part)
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say in which file the tensor lies, and at which byte, where its bytes are plain."""
+        return place_of(self._values[name])
 
     def verify(self) -> None:
         """Read every tensor once and raise unless its checksum is the one the index keeps."""

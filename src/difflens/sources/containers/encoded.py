@@ -24,7 +24,7 @@ class Encoded:
         self.metadata: Mapping[str, str] = {}
         self.tensors: dict[str, TensorInfo] = {}
         self.opened: list[ModelFile] = []  # files within the file, closed with it
-        self._file = file
+        self.file = file
         self._encodings: dict[str, Encoding] = {}
 
     def warn(self, what: str, names: Sequence[str]) -> None:
@@ -52,11 +52,11 @@ class Encoded:
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""
-        self._file.confirm()
+        self.file.confirm()
 
     def close(self) -> None:
         """Forget what was unpacked, and give the descriptor back."""
         for file in self.opened:
             file.close()
         self._encodings.clear()
-        self._file.close()
+        self.file.close()

@@ -65,6 +65,11 @@ class Straight(NamedTuple):
         return self.file.read_into(self.offset + start, buffer)
 
 
+def place_of(encoding: Encoding) -> tuple[ModelFile, int] | None:
+    """Say where the plain bytes lie, where they are kept as they are."""
+    return (encoding.file, encoding.offset) if isinstance(encoding, Straight) else None
+
+
 class Inline(NamedTuple):
     """Bytes a header held; few, and their total was checked."""
 
