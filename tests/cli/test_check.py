@@ -68,9 +68,9 @@ def test_json_says_the_same_to_programs(difflens, good, burnt):
     assert outcome.code == 1
     assert json.loads(outcome.out) == [
         {"path": str(good), "format": "safetensors", "tensors": 2, "finite": True,
-         "nonfinite": {}, "warnings": []},
+         "nonfinite": {}, "refused": [], "warnings": []},
         {"path": str(burnt), "format": "safetensors", "tensors": 2, "finite": False,
-         "nonfinite": {"a": 4}, "warnings": []},
+         "nonfinite": {"a": 4}, "refused": [], "warnings": []},
     ]  # fmt: skip
 
 

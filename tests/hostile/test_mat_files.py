@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.io
-from hostile.survival import MANY, cut, damaged, survive
+from hostile.survival import MANY, cut, damaged, survive, values
 from sources.test_mat import element, file, matrix
 
 from difflens.errors import DifflensError, LimitExceeded
@@ -54,7 +54,10 @@ REFUSED = {
     "cells nested 1,000 deep": (nested(1000), "nested"),
     "a field twice": (struct_of(b"a\0a\0", 2, ONE, ONE), "two fields of one name"),
     "names of no width": (struct_of(b"a\0", 0, ONE), "names of fields"),
-    "a packed one that is cut": (LONG[:4] + struct.pack("<I", len(LONG) - 20) + LONG[8:-12], ""),
+    "a packed one that is cut": (
+        LONG[:4] + struct.pack("<I", len(LONG) - 20) + LONG[8:-12],
+        "ends before",
+    ),
     "a packed one in a packed one": (packed(LONG), "holds no matrix"),
     "two in a packed one": (packed(ONE + ONE), "goes on after|more than one"),
     "nothing packed": (packed(b""), "a tag takes 8"),
@@ -111,34 +114,28 @@ def structured(data: bytes, seed: int, count: int):
         yield bytes(copy)
 
 
-def reference(data: bytes, found: dict[str, bytes]) -> bool:
-    """Does scipy read the same of `w`, where it reads it at all?"""
-    try:
-        theirs = scipy.io.loadmat(io.BytesIO(data), variable_names=["w"])["w"]
-    except BaseException:  # noqa: BLE001  it fails in any way
-        return True
-    return "w" not in found or np.asarray(theirs).tobytes(order="C") == found["w"]
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_file_cut_at_any_byte_is_refused_or_whole_so_far(packed, tmp_path):
     """A file ends where its last variable ends: cut between two, it is a file of fewer."""
     data = good(packed=packed)
+    (tmp_path / "whole.mat").write_bytes(data)
+    whole = values(tmp_path / "whole.mat")
 
-    assert survive(cut(data), tmp_path / "m.mat", reference) <= 3
+    opened = survive(cut(data), tmp_path / "m.mat", lambda _, found: found.items() <= whole.items())
+
+    assert opened <= 2
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.filterwarnings("ignore")
-def test_hundreds_of_mutants_give_clean_errors_or_right_values(packed, tmp_path):
+def test_hundreds_of_mutants_give_clean_errors(packed, tmp_path):
+    """There is no reference: scipy 1.17 dies of a signal on some of these."""
     data = good(packed=packed)
 
     survive(damaged(data, 1, 300), tmp_path / "m.mat")
-    survive(structured(data, 1, 700), tmp_path / "m.mat", reference)
+    survive(structured(data, 1, 700), tmp_path / "m.mat")
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
 def test_thousands_of_mutants(tmp_path):
     survive(damaged(good(packed=False), 2, MANY), tmp_path / "m.mat")
-    survive(structured(good(packed=False), 2, MANY), tmp_path / "m.mat", reference)
+    survive(structured(good(packed=False), 2, MANY), tmp_path / "m.mat")

@@ -1,8 +1,8 @@
 """Elements that do not lie one after another, gathered in C order within bounded memory.
 
 A flat range of a tensor is cut into boxes. A box whose elements lie close together is read whole
-and picked from; one whose elements lie far apart is cut along its longest step, down to single
-runs. So no read is longer than `_HULL`, whatever the strides are.
+and picked from; one whose elements lie far apart is read run by run. So no read is longer than
+`_HULL`, whatever the strides are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _HULL = 1 << 23  # bytes read at once
 _WASTE = 1 << 13  # bytes that cost as much as a read of their own
-_AT_ONCE = 1 << 12  # parts a box is cut into
 _WORD = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
 
 Axis = tuple[int, int]  # how many, how far apart
@@ -69,21 +68,21 @@ def boxes(
 def _fill(
     file: ModelFile, begin: int, out: np.ndarray[Any, Any], place: int, axes: tuple[Axis, ...]
 ) -> None:
-    """Fill a box: read it whole, or cut it and fill the parts."""
+    """Fill a box: run by run where these lie far apart, else whole, in parts that are not long."""
     size = out.itemsize
     todo = [(out, place, axes)]
     while todo:
         box, place, axes = todo.pop()
         span = sum((count - 1) * step for count, step in axes) + 1
-        sparse = _is_sparse(axes, span, size)
-        if span * size <= _HULL and not sparse:
+        if _is_sparse(axes, span, size):
+            _take_runs(file, begin + place * size, box, axes)
+            continue
+        if span * size <= _HULL:
             _pick(file, begin + place * size, box, span, axes)
             continue
         longest = max(range(len(axes)), key=lambda at: (axes[at][0] > 1, axes[at][1]))
         count, step = axes[longest]
-        width = 1 if sparse and count <= _AT_ONCE else -(-count // 2)
-        for at in range(0, count, width):
-            end = min(at + width, count)
+        for at, end in ((0, count // 2), (count // 2, count)):
             part = box[(slice(None),) * longest + (slice(at, end),)]
             cut = (*axes[:longest], (end - at, step), *axes[longest + 1 :])
             todo.append((part, place + at * step, cut))
@@ -106,3 +105,25 @@ def _pick(
     file.read_into(begin, hull.view("u1").data)
     steps = [step * hull.itemsize for _, step in axes]
     box[...] = np.lib.stride_tricks.as_strided(hull, box.shape, steps, writeable=False)
+
+
+def _take_runs(
+    file: ModelFile, begin: int, box: np.ndarray[Any, Any], axes: tuple[Axis, ...]
+) -> None:
+    """Read the elements that lie side by side, run after run: the axis of step 1 turned last."""
+    import numpy as np
+
+    along = next((at for at, (count, step) in enumerate(axes) if step == 1 and count > 1), None)
+    order = [at for at in range(len(axes)) if at != along] + ([] if along is None else [along])
+    places = np.zeros(1, np.int64)
+    for at in order[: len(order) - (along is not None)]:
+        count, step = axes[at]
+        places = (places[:, None] + np.arange(count) * (step * box.itemsize)).reshape(-1)
+    turned = box.transpose(order)
+    runs = np.empty(turned.shape, box.dtype)
+    view = runs.reshape(-1).view("u1").data
+    length = len(view) // len(places)
+    read_into = file.read_into
+    for at, place in zip(range(0, len(view), length), places.tolist(), strict=True):
+        read_into(begin + place, view[at : at + length])
+    turned[...] = runs

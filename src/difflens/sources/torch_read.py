@@ -14,7 +14,7 @@ from .torch_tensors import Quantiser, Tensor
 if TYPE_CHECKING:
     import numpy as np
 
-BLOCK = 1 << 22  # bytes given out that are decoded at a time
+BLOCK = 1 << 23  # bytes given out that are decoded at a time
 
 
 class Place(NamedTuple):
