@@ -9,7 +9,9 @@ from typing import Any
 
 from . import judge
 from .diffs import Diff
+from .judge.conversion import verified
 from .measure import Threads, deltas
+from .measure.content import by_content, is_known_layout, once
 from .measure.digest import digests as digest
 from .measure.oddities import oddity
 from .measure.structure import structure
@@ -59,10 +61,18 @@ def diff(
     warnings = [*before.warnings, *after.warnings]
     engine = Threads(threads)
     ties = cache(lambda: tied(_twins(pairs, before, after), before, after, engine))
+    lone = [each for each in matched if not (each.left and each.right) and match == "auto"]
+
+    @cache
+    def contents() -> dict[int, Delta]:
+        rest = (each for each in lone if id(each) not in ties())
+        return by_content(rest, before, after, engine, derived, always=always)
 
     def measure(chosen: Iterable[Pair]) -> Iterator[Delta]:
         chosen = list(chosen)
-        known = ties()
+        alone = any(not (each.left and each.right) for each in chosen)
+        known = ties() | contents() if alone else ties()
+        chosen = list(once(chosen, known))
         unknown = (each for each in chosen if id(each) not in known)
         results = deltas(
             unknown, before, after, engine, epsilon=epsilon, always=always, progress=progress
@@ -88,16 +98,27 @@ def diff(
     )
 
 
-def report(diff: Diff, analyses: Iterable[Envelope] = ()) -> Report:
-    """Judge a diff and put it down as plain data, ready to be rendered."""
+def report(
+    diff: Diff, analyses: Iterable[Envelope] = (), *, verify_conversion: bool = False
+) -> Report:
+    """Judge a diff and put it down as plain data, ready to be rendered.
+
+    `verify_conversion` asks only whether both are the same model, whatever their formats.
+    """
     rows = []
+    # What holds a packed model is no format of its own: "gzip" in "FORMAT in gzip".
+    across = len({side.format.partition(" in ")[0] for side in (diff.left, diff.right)}) > 1
 
     def written() -> Iterator[Delta]:
         for delta in diff.stream():  # a million scans need not be held at once
             rows.append(judge.row(delta))
             yield delta
 
-    return judge.report(diff, totals(written(), is_prefix_rename), rows, analyses)
+    def is_same(pair: Pair) -> bool:
+        return is_prefix_rename(pair) or (across and is_known_layout(pair))
+
+    judged = judge.report(diff, totals(written(), is_same), rows, analyses)
+    return verified(judged) if verify_conversion else judged
 
 
 def inspect(
@@ -118,9 +139,9 @@ def inspect(
     stats: list[Stats | None] = [None] * len(infos)
     if statistics:
         lone = (Pair(None, info) for info in infos)
-        measured = list(deltas(lone, source, source, engine, progress=progress))
-        stats = [each.stats("right") for each in measured]
-        warnings.extend(filter(None, map(oddity, measured)))
+        for place, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
+            stats[place] = each.stats("right")
+            warnings.extend(filter(None, [oddity(each)]))
     prints = list(digest(infos, source, engine)) if digests else [None] * len(infos)
     engine.close()
     tensors = tuple(map(Tensor, infos, stats, prints))

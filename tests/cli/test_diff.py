@@ -288,8 +288,8 @@ class TestWhichTensors:
 
         assert self.names(found) == ["layers.0.w"]
 
-    def test_nothing_left_that_differs_is_no_difference(self, difflens):
-        assert difflens(A, B, "--ignore-keys-regex", "w$|b$").code == 0
+    def test_nothing_left_to_compare_is_trouble_not_equality(self, difflens):
+        assert_refused(difflens(A, B, "--ignore-keys-regex", "w$|b$"), "nothing to compare")
 
     @pytest.mark.parametrize("pattern", ["(", "[a", "*"])
     def test_what_is_no_pattern_is_refused(self, difflens, pattern):

@@ -10,6 +10,8 @@ from cli.command import assert_refused
 from hostile.files import INDEX
 from models import arrays, write
 
+from difflens.cli import _run
+
 
 @pytest.fixture
 def trees(tmp_path):
@@ -133,13 +135,6 @@ def test_names_that_command_the_terminal_are_shown_as_codes(difflens, tmp_path):
 
 
 @pytest.mark.usefixtures("trees")
-def test_trouble_with_one_model_is_trouble(difflens, tmp_path):
-    (tmp_path / "right" / "same.safetensors").write_bytes(b"")
-
-    assert_refused(difflens("-r", "left", "right"), "right/same.safetensors: the file is empty")
-
-
-@pytest.mark.usefixtures("trees")
 def test_a_page_shows_one_pair(difflens):
     assert_refused(difflens("-r", "left", "right", "-o", "html"), "-o html makes one page")
 
@@ -155,3 +150,16 @@ def test_folders_without_models(difflens, tmp_path):
 @pytest.mark.usefixtures("trees")
 def test_what_is_no_folder(difflens, right):
     assert_refused(difflens("-r", "left", right), right)
+
+
+def test_a_bad_file_among_good_ones_is_told_and_the_others_are_still_compared(tmp_path, capsys):
+    for side in ("left", "right"):
+        write(tmp_path / side / "good.safetensors", arrays(w=[1, 2]))
+        (tmp_path / side / "bad.safetensors").write_bytes(b"nothing")
+
+    code = _run(["-r", str(tmp_path / "left"), str(tmp_path / "right")])
+
+    said = capsys.readouterr()
+    assert code == 2
+    assert "bad.safetensors" in said.err
+    assert "== good.safetensors" in said.out

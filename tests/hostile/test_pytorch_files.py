@@ -130,9 +130,7 @@ def test_the_good_file_is_good(opened):
 PAYLOADS = {
     "P01-reduce": (b"cos\nmkdir\n(" + text(MARKER) + b"tR", "os.mkdir"),
     "P02-stack-global": (
-        b"\x8c\x08builtins\x8c\x04exec\x93("
-        + text(f"import os; os.mkdir('{MARKER}')")
-        + b"tR",
+        b"\x8c\x08builtins\x8c\x04exec\x93(" + text(f"import os; os.mkdir('{MARKER}')") + b"tR",
         "builtins.exec",
     ),
     "P03-inst": (b"(" + text(MARKER) + b"ios\nmkdir\n", "os.mkdir"),
@@ -262,9 +260,7 @@ def test_p11_structures_that_hold_themselves_are_bounded(opened):
 
 def test_p11_shared_levels_that_double_are_bounded(refused):
     began = time.monotonic()
-    doubled = b"\x80\x02]q\x00" + b"".join(
-        b"(h%ch%clq%c0" % (at, at, at + 1) for at in range(60)
-    )
+    doubled = b"\x80\x02]q\x00" + b"".join(b"(h%ch%clq%c0" % (at, at, at + 1) for at in range(60))
     refused(with_pickle(doubled + b"0h<."), "repeats itself")
     assert time.monotonic() - began < 20
 
@@ -302,7 +298,10 @@ def test_p13_deflated_members_are_read(opened):
 
 def bomb(path: Path, size: int) -> None:
     """Write a zip whose storage unpacks to that many zeros."""
-    members = {**GOOD, "archive/data.pkl": model({"w": tensor((size // 4,), kept=storage(count=size // 4))})}
+    members = {
+        **GOOD,
+        "archive/data.pkl": model({"w": tensor((size // 4,), kept=storage(count=size // 4))}),
+    }
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             if name.endswith("/0"):
@@ -412,7 +411,9 @@ def test_p20_views_and_shared_storages_are_read(opened):
     }
     found = opened(with_pickle(model(views)))
 
-    values = {name: struct.unpack(f"<{len(read(found, name)) // 4}f", read(found, name)) for name in views}
+    values = {
+        name: struct.unpack(f"<{len(read(found, name)) // 4}f", read(found, name)) for name in views
+    }
     assert values == {
         "turned": (1, 3, 2, 4), "sliced": (2, 3), "expanded": (1, 2, 1, 2, 1, 2), "scalar": (3,),
         "same": (1, 2, 3, 4), "again": (1, 2, 3, 4),

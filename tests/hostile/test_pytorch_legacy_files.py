@@ -23,7 +23,7 @@ def storage(count=4, key="0", view=b"N") -> bytes:
 
 
 def stream(
-    main=None, magic=MAGIC, protocol=1001, keys=("0",), said=4, data=FLOATS, after=b""
+    main=None, *, magic=MAGIC, protocol=1001, keys=("0",), said=4, data=FLOATS, after=b""
 ) -> bytes:
     main = model({"w": tensor(kept=storage())}) if main is None else main
     head = b"".join(pickle.dumps(each, 2) for each in (magic, protocol, {"little_endian": True}))

@@ -1,13 +1,16 @@
 import io
+import os
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hostile.files import read
+from hostile.fuzz import mutants
 from sources.test_pytorch import DTYPES, Net, random, raw, tensors_of
 
 from difflens.errors import CorruptFile, DifflensError, UnknownName, UnreadableFile
+from difflens.escape import visible
 from difflens.sources import open_model
 from difflens.sources.dcp import open_dcp
 
@@ -160,7 +163,7 @@ def test_wrong_ranges_and_names_are_refused(tmp_path):
 def edited(folder, change):
     """Change the metadata of a good checkpoint."""
     path = pieces(folder, {"w": torch.arange(24.0).reshape(4, 6)}, rows, values={"epoch": 1})
-    about = pickle.loads(path.read_bytes())
+    about = pickle.loads(path.read_bytes())  # noqa: S301  our own
     change(about)
     path.write_bytes(pickle.dumps(about))
     return path
@@ -250,3 +253,39 @@ def test_metadata_cut_at_any_byte_is_refused(tmp_path):
         path.write_bytes(good[:end])
         with pytest.raises(DifflensError):
             open_dcp(tmp_path)
+
+
+def survive(path: Path, contents) -> int:
+    """Open every mutant of the metadata and read it; only clean errors may come."""
+    opened = 0
+    for content in contents:
+        path.write_bytes(content)
+        try:
+            model = open_dcp(path.parent)
+        except DifflensError as error:
+            assert str(error) == visible(str(error))  # noqa: PT017  either way is right
+            continue
+        opened += 1
+        for name in model.tensors:
+            try:
+                read(model, name)
+            except DifflensError as error:
+                assert str(error) == visible(str(error))  # noqa: PT017  either way is right
+        model.close()
+    return opened
+
+
+def test_a_thousand_mutants_give_clean_errors_or_values(tmp_path):
+    path = pieces(tmp_path, {"w": torch.arange(24.0).reshape(4, 6)}, rows, values={"epoch": 1})
+    opened = survive(path, mutants(path.read_bytes(), 8, 1000))
+
+    assert 0 < opened < 1000
+
+
+@pytest.mark.slow
+def test_five_thousand_mutants(tmp_path):
+    count = int(os.environ.get("DIFFLENS_FUZZ", "5000"))
+    seed = int(os.environ.get("DIFFLENS_SEED", "9"))
+    path = pieces(tmp_path, {"w": torch.arange(24.0).reshape(4, 6)}, grid, values={"epoch": 1})
+
+    assert survive(path, mutants(path.read_bytes(), seed, count)) < count

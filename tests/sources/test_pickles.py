@@ -31,7 +31,7 @@ def read(tmp_path):
     return read
 
 
-def plain(value):
+def plain(value):  # noqa: PLR0911  a case a line
     """Turn nodes back into what Python would have made; only tests may recurse."""
     if isinstance(value, Dict):
         return {plain(k): plain(v) for k, v in zip(value.flat[::2], value.flat[1::2], strict=True)}

@@ -80,7 +80,7 @@ def test_every_dtype_is_read_bit_for_bit(saved, dtype):
 
     assert (dtype, (3, 5)) == (model.tensors["w"].dtype, model.tensors["w"].shape)
     assert raw(tensor) == read(model, "w")
-    assert ((), (0, 5)) == (model.tensors["scalar"].shape, model.tensors["none"].shape)
+    assert (model.tensors["scalar"].shape, model.tensors["none"].shape) == ((), (0, 5))
     assert raw(tensor[0, 0]) == read(model, "scalar")
     assert model.format == "pytorch"
     assert model.warnings == []
@@ -171,8 +171,10 @@ def test_complex_numbers_of_other_widths_are_decoded_exactly(saved):
     wide, narrow = random(torch.complex128, 2, 3), torch.randn(4).to(torch.complex32)
     model = saved({"wide": wide, "narrow": narrow, "turned": wide.t()})
 
-    assert ("F64", (2, 3, 2), "complex128") == tuple(
-        getattr(model.tensors["wide"], key) for key in ("dtype", "shape", "stored")
+    assert tuple(getattr(model.tensors["wide"], key) for key in ("dtype", "shape", "stored")) == (
+        "F64",
+        (2, 3, 2),
+        "complex128",
     )
     assert raw(wide) == read(model, "wide")
     assert raw(wide.t()) == read(model, "turned")
@@ -320,7 +322,9 @@ def test_keys_that_are_no_text_are_shown_with_their_type(saved):
 
 
 def test_two_keys_that_look_alike_are_numbered_and_told(saved):
-    model = saved({1: torch.zeros(1), "1": torch.ones(1), "a": {"b": torch.ones(1)}, "a.b": torch.zeros(1)})
+    model = saved(
+        {1: torch.zeros(1), "1": torch.ones(1), "a": {"b": torch.ones(1)}, "a.b": torch.zeros(1)}
+    )
 
     assert list(model.tensors) == ["1", "1 (2)", "a.b", "a.b (2)"]
     assert read(model, "1 (2)") == raw(torch.ones(1))
@@ -356,7 +360,9 @@ def test_numpy_arrays_and_scalars_are_read(saved, protocol):
         "fortran": np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
         "flags": np.array([True, False]),
     }  # fmt: skip
-    model = saved({**arrays, "scalar": np.float32(2.5), "count": np.int64(7)}, pickle_protocol=protocol)
+    model = saved(
+        {**arrays, "scalar": np.float32(2.5), "count": np.int64(7)}, pickle_protocol=protocol
+    )
 
     for name, array in arrays.items():
         wanted = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
@@ -391,8 +397,8 @@ def test_parameters_buffers_and_subclasses_are_tensors(saved):
     tensor = torch.randn(3)
     tensor.note = "kept"
     model = saved({
-        "parameter": parameter, "noted": noted, "tensor": tensor, "odd": torch.randn(2).as_subclass(Odd),
-        "buffer": torch.nn.Buffer(torch.ones(2)),
+        "parameter": parameter, "noted": noted, "tensor": tensor,
+        "odd": torch.randn(2).as_subclass(Odd), "buffer": torch.nn.Buffer(torch.ones(2)),
     })  # fmt: skip
 
     assert list(model.tensors) == ["parameter", "noted", "tensor", "odd", "buffer"]
@@ -490,8 +496,9 @@ def test_big_endian_storages_are_swapped(tmp_path, dtype):
     def swap(old):
         for name, data in old.items():
             if "/data/" in name:
-                data = np.frombuffer(data, f"<u{width}").byteswap().tobytes()
-            yield name, b"big" if name.endswith("byteorder") else data, 0
+                yield name, np.frombuffer(data, f"<u{width}").byteswap().tobytes(), 0
+            else:
+                yield name, b"big" if name.endswith("byteorder") else data, 0
 
     model = open_model(rewritten(path, swap))
 

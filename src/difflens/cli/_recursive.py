@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from . import EXIT_DIFFERENT, EXIT_SAME
+from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
 from ._output import emit
 from .diff import compare, rendered
 
 
 def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     """Compare every model both folders hold, and name those only one holds."""
-    from ..errors import UnknownFormat
+    from ..errors import ModelError, UnknownFormat
     from ..sources.models import model_files
 
     if options["output"] == "html":
@@ -25,19 +25,24 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     names = [set(model_files(left)), set(model_files(right))]
     if not names[0] | names[1]:
         raise UnknownFormat(left, f"neither it nor {right} holds a model")
-    differs = False
+    code = EXIT_SAME
     parts: dict[str, Any] = {}
     for name in sorted(names[0] | names[1]):
-        if name in names[0] and name in names[1]:
-            report = compare(str(Path(left) / name), str(Path(right) / name), options)
-            differs |= report.verdict.differs
-            parts[name] = rendered(report, options)
-        else:
-            differs = True
+        if not (name in names[0] and name in names[1]):
             parts[name] = None if name in names[0] else False
-    if not options["quiet"]:
+            code = max(code, EXIT_DIFFERENT)
+            continue
+        try:
+            report = compare(str(Path(left) / name), str(Path(right) / name), options)
+        except ModelError as error:  # the others can still be compared; the exit code tells
+            _say(error)
+            code = EXIT_TROUBLE
+        else:
+            code = max(code, EXIT_DIFFERENT if report.verdict.differs else EXIT_SAME)
+            parts[name] = rendered(report, options)
+    if not options["quiet"] and parts:
         emit(_joined(left, right, parts, options), options["out"])
-    return EXIT_DIFFERENT if differs else EXIT_SAME
+    return code
 
 
 def _joined(left: str, right: str, parts: dict[str, Any], options: dict[str, Any]) -> str:

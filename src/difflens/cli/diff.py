@@ -36,6 +36,8 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.option("--match", type=click.Choice(["exact", "auto"]), default="auto", show_default=True,
               help="Pair by exact names, or see through prefixes too.")  # fmt: skip
 @click.option("--shape-only", is_flag=True, help="Names, shapes, dtypes: read headers alone.")
+@click.option("--verify-conversion", is_flag=True,
+              help="Ask only this: is it the same model, in whatever format?")  # fmt: skip
 @click.option("--change-summary", is_flag=True, help="Say in a sentence what kind of change it is.")
 @click.option("--sort-by-change-magnitude", "by_magnitude", is_flag=True,
               help="Largest relative change first.")  # fmt: skip
@@ -60,6 +62,8 @@ def command(left: str, right: str | None, **options: Any) -> int:
         return EXIT_SAME if options["exit_zero"] and code == EXIT_DIFFERENT else code
     if right is None:
         raise click.UsageError("RIGHT is missing: a diff takes two models")
+    if options["verify_conversion"] and options["shape_only"]:
+        raise click.UsageError("--verify-conversion reads values: leave --shape-only out")
     _known_renderer(options["output"])
     if options["recursive"]:
         from ._recursive import compare_folders
@@ -99,7 +103,9 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         progress=bar,
     )
     with progress_bar(found.left.size_bytes + found.right.size_bytes) as bar.target:
-        compared = report(found, _analyses(found, options))
+        compared = report(
+            found, _analyses(found, options), verify_conversion=options["verify_conversion"]
+        )
     for warning in compared.warnings:
         _warn(warning)
     return _ordered(compared) if options["by_magnitude"] else compared

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from ._scan import NAME, merge, same_bytes, scan, scan_files
 else:
     _chosen = "reference" if os.environ.get("DIFFLENS_KERNEL") == "numpy" else "_scan"
+    _names = ("NAME", "merge", "same_bytes", "scan", "scan_files")
     try:
         _kernel = import_module(f"{__name__}.{_chosen}")
-    except ImportError:  # built without a compiler
+        _made = [getattr(_kernel, name) for name in _names]
+    except (ImportError, AttributeError):  # built without a compiler, or by an older version
         _kernel = import_module(f"{__name__}.reference")
-    NAME, merge, same_bytes, scan, scan_files = (
-        getattr(_kernel, name) for name in ("NAME", "merge", "same_bytes", "scan", "scan_files")
-    )
+        _made = [getattr(_kernel, name) for name in _names]
+    NAME, merge, same_bytes, scan, scan_files = _made
 
 __all__ = ["NAME", "merge", "same_bytes", "scan", "scan_files"]

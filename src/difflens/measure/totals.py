@@ -29,7 +29,8 @@ def totals(deltas: Iterable[Delta], is_prefix_rename: Callable[[Pair], bool]) ->
         if scan is None or not (pair.left and pair.right):
             continue
         changed_elements += scan.changed
-        if scan.changed and pair.left.dtype in FLOATS:
+        moved_it = scan.changed and delta.kind != "within_epsilon"
+        if moved_it and pair.left.dtype in FLOATS:
             moved += scan.square_sum
             size += scan.left_square_sum
             if scan.relative_l2 is not None:

@@ -26,4 +26,9 @@ def kept(pairs: list[Pair], path: str | None, ignore: str | None) -> list[Pair]:
         found = any(wanted in name for name in names)
         return found and not (unwanted and any(map(unwanted.search, names)))
 
-    return [pair for pair in pairs if keeps(pair)]
+    left = [pair for pair in pairs if keeps(pair)]
+    if pairs and not left:  # a misspelt name must not look like two equal models
+        asked = f"no name contains {wanted!r}" if wanted else "no name is left"
+        without = f" without a match of {ignore!r}" if ignore else ""
+        raise DifflensError(f"nothing to compare: {asked}{without}")
+    return left

@@ -96,7 +96,8 @@ def _totals(report: Report) -> str:
     parts = [": ".join(filter(None, (plural(totals.tensors, "tensor"), ", ".join(counts))))]
     if totals.renamed:
         parts.append(f"{totals.renamed} renamed")
-    parts.append(f"{_parameters(report)} parameters")
+    shown = _parameters(report)
+    parts.append(f"{shown} parameter{'' if shown == '1' else 's'}")
     if totals.relative_l2 is not None and (totals.changed or totals.recast):
         median = totals.median_relative_l2
         beside = "" if median is None else f" (median {scientific(median)})"

@@ -9,6 +9,7 @@ from pathlib import Path
 from .folders import describe_folder_files
 
 _LARGEST_SETTINGS = 1_000_000  # bytes; a settings file is read key by key, anything else is hashed
+_LARGEST_HASHED = 256_000_000  # bytes; beyond that only the size is compared
 
 
 def beside(path: str) -> dict[str, str]:
@@ -45,6 +46,8 @@ def _fingerprint(file: Path) -> str:
     import hashlib  # 3 ms that most diffs need not pay
 
     try:
+        if file.stat().st_size > _LARGEST_HASHED:
+            return f"{file.stat().st_size} bytes"
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return f"{file.stat().st_size} bytes, sha256 {digest[:16]}"

@@ -115,15 +115,15 @@ class _Tar:
         for _ in range(self._count(count)):
             entry, place = self._pickle(file, place)
             key, home, _ = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
-            known = type(home) is int and home in self._storages
-            if type(key) is not int or key in self._kept.tensors or not known:
+            kept = self._storages.get(home) if type(home) is int else None
+            if type(key) is not int or key in self._kept.tensors or kept is None:
                 raise CorruptFile(self._where, "a tensor's entry is none that torch wrote")
             (rank,) = unpack("<i", self._bytes(file, place, 8)[:4])
             if not 0 <= rank <= self._file.limit("rank"):
                 raise CorruptFile(self._where, f"tensor {key} has rank {rank}")
             numbers = unpack(f"<{2 * rank + 1}q", self._bytes(file, place + 8, 16 * rank + 8))
             place += 16 * rank + 16
-            storage, dtype = self._storages[home]
+            storage, dtype = kept
             self._kept.tensors[key] = self._kept.tensor(
                 storage, dtype, numbers[-1], numbers[:rank], numbers[rank : 2 * rank]
             )

@@ -1,25 +1,14 @@
-"""The opcodes of pickle, protocols 0 to 5: what each does to the machine."""
+"""The opcodes of pickle, protocols 0 to 5, that make structures, names and calls."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable
-from struct import unpack
-from typing import Any
-
+from .pickle_machine import Machine
 from .pickle_nodes import Dict, Set
-from .pickles import Machine
+from .pickle_scalars import OPCODES, Opcode, does, pushes
 
-Opcode = Callable[[Machine], Any]
+__all__ = ["OPCODES"]
 
 _NEWEST = 5
-
-
-def _unknown(code: int) -> Opcode:
-    def refuse(machine: Machine) -> None:
-        raise machine.broken(f"0x{code:02x} is no opcode of pickle")
-
-    return refuse
 
 
 def _refused(what: str) -> Opcode:
@@ -29,23 +18,8 @@ def _refused(what: str) -> Opcode:
     return refuse
 
 
-OPCODES: list[Opcode] = [_unknown(code) for code in range(256)]
-
-
-def _does(code: bytes) -> Callable[[Opcode], Opcode]:
-    def register(opcode: Opcode) -> Opcode:
-        OPCODES[code[0]] = opcode
-        return opcode
-
-    return register
-
-
-def _pushes(code: bytes, value: Any) -> None:
-    OPCODES[code[0]] = lambda machine: machine.stack.append(value)
-
-
 for _code, _value in ((b"N", None), (b"\x88", True), (b"\x89", False), (b")", ())):
-    _pushes(_code, _value)
+    pushes(_code, _value)
 
 OPCODES[ord("(")] = Machine.mark
 for _code in (b"\x82", b"\x83", b"\x84"):
@@ -55,19 +29,19 @@ for _code in (b"\x97", b"\x98"):
     OPCODES[_code[0]] = _refused("a buffer outside the file")
 
 
-@_does(b"\x80")
+@does(b"\x80")
 def _protocol(machine: Machine) -> None:
     version = machine.take(1)[0]
     if version > _NEWEST:
         raise machine.broken(f"the pickle is of protocol {version}, {_NEWEST} is the newest")
 
 
-@_does(b"\x95")
+@does(b"\x95")
 def _frame(machine: Machine) -> None:
     machine.left(machine.number(8))
 
 
-@_does(b"0")
+@does(b"0")
 def _pop(machine: Machine) -> None:
     if machine.marks and machine.marks[-1] == len(machine.stack):
         machine.since_mark()
@@ -75,7 +49,7 @@ def _pop(machine: Machine) -> None:
         machine.pop()
 
 
-@_does(b"2")
+@does(b"2")
 def _duplicate(machine: Machine) -> None:
     machine.stack.append(machine.top())
 
@@ -83,139 +57,31 @@ def _duplicate(machine: Machine) -> None:
 OPCODES[ord("1")] = Machine.since_mark
 
 
-@_does(b"K")
-def _one_byte(machine: Machine) -> None:
-    machine.stack.append(machine.take(1)[0])
-
-
-@_does(b"M")
-def _two_bytes(machine: Machine) -> None:
-    machine.stack.append(machine.number(2))
-
-
-@_does(b"J")
-def _four_bytes(machine: Machine) -> None:
-    machine.stack.append(int.from_bytes(machine.take(4), "little", signed=True))
-
-
-@_does(b"I")
-def _integer_line(machine: Machine) -> None:
-    taken = machine.line()
-    truth = {b"00": False, b"01": True}.get(taken)
-    machine.stack.append(machine.integer(taken) if truth is None else truth)
-
-
-@_does(b"L")
-def _long_line(machine: Machine) -> None:
-    machine.stack.append(machine.integer(machine.line().removesuffix(b"L")))
-
-
-def _long(machine: Machine, length: int) -> None:
-    if length > 1 << 16:
-        machine.left(length)
-        raise machine.broken(f"the pickle holds a whole number of {length} bytes")
-    machine.stack.append(int.from_bytes(machine.take(length), "little", signed=True))
-
-
-OPCODES[0x8A] = lambda machine: _long(machine, machine.number(1))
-OPCODES[0x8B] = lambda machine: _long(machine, machine.number(4))
-
-
-@_does(b"G")
-def _double(machine: Machine) -> None:
-    machine.stack.append(unpack(">d", machine.take(8))[0])
-
-
-@_does(b"F")
-def _double_line(machine: Machine) -> None:
-    taken = machine.line()
-    try:
-        machine.stack.append(float(taken.replace(b"_", b"?")))
-    except ValueError:
-        raise machine.broken("a line of the pickle is no number") from None
-
-
-def _text(width: int) -> Opcode:
-    def push(machine: Machine) -> None:
-        machine.stack.append(machine.string(machine.number(width), text=True))
-
-    return push
-
-
-def _bytes(width: int) -> Opcode:
-    def push(machine: Machine) -> None:
-        machine.stack.append(machine.string(machine.number(width), text=False))
-
-    return push
-
-
-def _old_string(width: int) -> Opcode:
-    def push(machine: Machine) -> None:
-        machine.stack.append(_python_2(machine.string(machine.number(width), text=False)))
-
-    return push
-
-
-def _python_2(taken: Any) -> Any:
-    """Decode what Python 2 called a string, where it is text."""
-    try:
-        return taken.decode("utf-8") if type(taken) is bytes else taken
-    except UnicodeDecodeError:
-        return taken
-
-
-for _code, _width in ((b"\x8c", 1), (b"X", 4), (b"\x8d", 8)):
-    OPCODES[_code[0]] = _text(_width)
-for _code, _width in ((b"C", 1), (b"B", 4), (b"\x8e", 8), (b"\x96", 8)):
-    OPCODES[_code[0]] = _bytes(_width)
-for _code, _width in ((b"U", 1), (b"T", 4)):
-    OPCODES[_code[0]] = _old_string(_width)
-
-
-@_does(b"S")
-def _string_line(machine: Machine) -> None:
-    taken = machine.line().strip()
-    if len(taken) < 2 or taken[:1] not in (b"'", b'"') or taken[:1] != taken[-1:]:
-        raise machine.broken("a string of the pickle has no quotes around it")
-    try:
-        machine.stack.append(_python_2(codecs.escape_decode(taken[1:-1])[0]))
-    except ValueError:
-        raise machine.broken("a string of the pickle cannot be read") from None
-
-
-@_does(b"V")
-def _text_line(machine: Machine) -> None:
-    try:
-        machine.stack.append(machine.line().decode("raw-unicode-escape"))
-    except UnicodeDecodeError:
-        raise machine.broken("a text of the pickle cannot be read") from None
-
-
-@_does(b"]")
+@does(b"]")
 def _empty_list(machine: Machine) -> None:
     machine.node()
     machine.stack.append([])
 
 
-@_does(b"}")
+@does(b"}")
 def _empty_dict(machine: Machine) -> None:
     machine.node()
     machine.stack.append(Dict())
 
 
-@_does(b"\x8f")
+@does(b"\x8f")
 def _empty_set(machine: Machine) -> None:
     machine.node()
     machine.stack.append(Set())
 
 
-@_does(b"l")
+@does(b"l")
 def _list(machine: Machine) -> None:
     machine.node()
     machine.stack.append(machine.since_mark())
 
 
-@_does(b"d")
+@does(b"d")
 def _dict(machine: Machine) -> None:
     machine.node()
     flat = machine.since_mark()
@@ -223,13 +89,13 @@ def _dict(machine: Machine) -> None:
     machine.set_items(flat)
 
 
-@_does(b"\x91")
+@does(b"\x91")
 def _frozen_set(machine: Machine) -> None:
     machine.node()
     machine.stack.append(Set(machine.since_mark()))
 
 
-@_does(b"t")
+@does(b"t")
 def _tuple(machine: Machine) -> None:
     machine.node()
     machine.stack.append(tuple(machine.since_mark()))
@@ -250,7 +116,7 @@ for _length in (1, 2, 3):
     OPCODES[0x84 + _length] = _tuple_of(_length)
 
 
-@_does(b"a")
+@does(b"a")
 def _append(machine: Machine) -> None:
     item = machine.pop()
     machine.extend([item])
@@ -261,13 +127,13 @@ OPCODES[ord("u")] = lambda machine: machine.set_items(machine.since_mark())
 OPCODES[0x90] = lambda machine: machine.unite(machine.since_mark())
 
 
-@_does(b"s")
+@does(b"s")
 def _set_item(machine: Machine) -> None:
     value, key = machine.pop(), machine.pop()
     machine.set_items([key, value])
 
 
-@_does(b"q")
+@does(b"q")
 def _put(machine: Machine) -> None:
     machine.remember(machine.take(1)[0])
 
@@ -277,7 +143,7 @@ OPCODES[ord("p")] = lambda machine: machine.remember(machine.integer(machine.lin
 OPCODES[0x94] = lambda machine: machine.remember(len(machine.memo))
 
 
-@_does(b"h")
+@does(b"h")
 def _get(machine: Machine) -> None:
     machine.recall(machine.take(1)[0])
 
@@ -286,26 +152,26 @@ OPCODES[ord("j")] = lambda machine: machine.recall(machine.number(4))
 OPCODES[ord("g")] = lambda machine: machine.recall(machine.integer(machine.line()))
 
 
-@_does(b"c")
+@does(b"c")
 def _global(machine: Machine) -> None:
     module, name = machine.decoded(machine.line()), machine.decoded(machine.line())
     machine.name(module, name)
 
 
-@_does(b"\x93")
+@does(b"\x93")
 def _stack_global(machine: Machine) -> None:
     name, module = machine.pop(), machine.pop()
     machine.name(module, name)
 
 
-@_does(b"i")
+@does(b"i")
 def _instance(machine: Machine) -> None:
     _global(machine)
     function = machine.pop()
     machine.call(function, tuple(machine.since_mark()))
 
 
-@_does(b"o")
+@does(b"o")
 def _object(machine: Machine) -> None:
     taken = machine.since_mark()
     if not taken:
@@ -313,7 +179,7 @@ def _object(machine: Machine) -> None:
     machine.call(taken[0], tuple(taken[1:]))
 
 
-@_does(b"R")
+@does(b"R")
 def _reduce(machine: Machine) -> None:
     arguments, function = machine.pop(), machine.pop()
     machine.call(function, arguments)
@@ -322,7 +188,7 @@ def _reduce(machine: Machine) -> None:
 OPCODES[0x81] = _reduce  # NEWOBJ: a class and its arguments
 
 
-@_does(b"\x92")
+@does(b"\x92")
 def _new_with_names(machine: Machine) -> None:
     named, arguments, function = machine.pop(), machine.pop(), machine.pop()
     if type(arguments) is tuple and not (type(named) is Dict and not named.flat):
@@ -330,11 +196,11 @@ def _new_with_names(machine: Machine) -> None:
     machine.call(function, arguments)
 
 
-@_does(b"b")
+@does(b"b")
 def _build(machine: Machine) -> None:
     machine.build(machine.pop())
 
 
-@_does(b"Q")
+@does(b"Q")
 def _persistent(machine: Machine) -> None:
     machine.outside(machine.pop())
