@@ -73,6 +73,7 @@ $(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/kernel/*.[ch
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --group test
 	touch $@
 

@@ -3,10 +3,10 @@ from collections.abc import Iterator
 import pytest
 
 from difflens.analyses import analyse, analysis
+from difflens.diffs import Diff
 from difflens.errors import UnknownName
 from difflens.measure.scan import Scan
 from difflens.pipeline import diff
-from difflens.diffs import Diff
 from difflens.records import Envelope, Evidence, Finding, Policy
 from difflens.registry import Entry
 

@@ -154,3 +154,12 @@ def test_no_models_at_all():
     envelope = analyse("change_summary", diff({}, {}))
 
     assert envelope.status == "not_applicable"
+
+
+def test_a_tensor_that_became_all_zeros_is_named():
+    left = {"a.weight": np.ones((2, 2), np.float32), "b.weight": np.ones(3, np.float32)}
+    right = {"a.weight": np.zeros((2, 2), np.float32), "b.weight": np.ones(3, np.float32)}
+
+    said = analyse("change_summary", diff(left, right)).fields["sentence"]
+
+    assert "a.weight is all zeros now" in said

@@ -368,7 +368,8 @@ def test_through_the_command_only_our_child_is_started(case: Case, tmp_path):
     events, _ = audit((tmp_path / "watch" / "audit.log").read_text().splitlines())
     assert [event.partition(" ")[0] for event in events] == ["subprocess.Popen"]
     assert f"'{sys.executable}'" in events[0]
-    assert ended.returncode == (2 if case.outcome == "reject" else 0)
+    # A file whose config names code is told by the exit code as well.
+    assert ended.returncode in ((2,) if case.outcome == "reject" else (0, 1))
     lines = ended.stderr.splitlines()
     assert all(line.isprintable() for line in [*lines, *ended.stdout.splitlines()])
     if case.outcome == "reject":
@@ -490,7 +491,7 @@ def test_bombs_cost_the_parent_little_memory(name, tmp_path):
 
 
 def flips(good: bytes, seed: int, count: int) -> Iterator[bytes]:
-    """Yield copies with one byte changed, more often among the first: that is where headers are."""
+    """Yield copies with one byte changed, anywhere."""
     chance = random.Random(seed)
     for _ in range(count):
         data = bytearray(good)

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from difflens.errors import CorruptFile
-from difflens.sources.containers import stream
+from difflens.sources.containers import blocks, stream
 from difflens.sources.containers.stream import Inflated
 from difflens.sources.containers.turns import Turns
 from difflens.sources.files import File
@@ -23,7 +23,7 @@ def inflated(tmp_path, monkeypatch):
     """Give a deflated file, unpacked in small blocks, with states kept every few of them."""
     monkeypatch.setattr(stream, "BLOCK", 1000)
     monkeypatch.setattr(stream, "WINDOW", 5)
-    monkeypatch.setattr(stream, "_KEPT", 20)
+    monkeypatch.setattr(blocks, "MOST_BYTES", 20_000)
     monkeypatch.setattr(stream, "_EVERY", 4)
     monkeypatch.setattr(stream, "_MOST_STATES", 8)
     path = tmp_path / "packed"
@@ -61,9 +61,9 @@ def test_memory_is_given_back_at_the_end_and_on_close(inflated):
     opened.read(0, len(DATA))
 
     assert opened._cursor is None
-    assert sum(map(len, stream._BLOCKS._blocks.values())) <= 20 * 1000
+    assert sum(map(len, blocks.BLOCKS._blocks.values())) <= 20 * 1000
     opened.close()
-    assert not [key for key in stream._BLOCKS._blocks if key[0] == opened._serial]
+    assert not [key for key in blocks.BLOCKS._blocks if key[0] == opened._serial]
 
 
 def test_threads_at_distant_places_do_not_begin_it_anew_again_and_again(inflated):

@@ -29,6 +29,15 @@ class Change(NamedTuple):
         return 0 < len(self.differing) == len(self.measured)
 
     @property
+    def new_zero(self) -> list[str]:
+        """The tensors that are all zeros now, and were not before."""
+        return [
+            name
+            for name, scan in self.scans.items()
+            if 0 < scan.count == scan.right_zeros and scan.left_zeros < scan.count
+        ]
+
+    @property
     def new_nonfinite(self) -> dict[str, int]:
         """How many NaN and infinities each tensor has more than before."""
         more = {

@@ -17,7 +17,7 @@ def sentence(change: Change, tags: dict[str, Numbers]) -> str:
     """Say what happened, the main thing first."""
     if not change.deltas:
         return "neither model holds a tensor"
-    main = [*_main(change, tags), *_nonfinite(change)]
+    main = [*_main(change, tags), *_nonfinite(change), *_zeroed(change)]
     others = [*_structure(change), *_casts(change, tags), *_still(change, tags)]
     return "; ".join([*main, *others, *_renames(change)])
 
@@ -149,6 +149,14 @@ def _nonfinite(change: Change) -> list[str]:
     values = "NaN/Inf value" if number == 1 else "NaN/Inf values"
     place = short(worst) if len(new) == 1 else f"{len(new)} tensors, most in {short(worst)}"
     return [f"{number} {values} appeared in {place}"]
+
+
+def _zeroed(change: Change) -> list[str]:
+    zeroed = change.new_zero
+    if not zeroed:
+        return []
+    more = f" and {len(zeroed) - 1} more are" if len(zeroed) > 1 else " is"
+    return [f"{short(zeroed[0])}{more} all zeros now"]
 
 
 def _of_all(number: int, whole: int, verb: str, rest: str) -> str:

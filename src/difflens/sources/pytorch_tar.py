@@ -82,7 +82,7 @@ class _Tar:
             key, _, kind = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
             dtype = storage_type(kind)
             width = size_of(dtype) if dtype else None
-            if dtype is None or width is None or type(key) is not int or key in self._storages:
+            if dtype is None or width is None or not _is_key(key) or key in self._storages:
                 raise CorruptFile(self._where, "a storage's entry is none that torch wrote")
             (said,) = unpack("<q", self._bytes(file, place, 8))
             place += 8
@@ -99,8 +99,8 @@ class _Tar:
             self._read_view(view)
 
     def _read_view(self, view: Any) -> None:
-        right = type(view) is tuple and len(view) == 4 and all(type(n) is int for n in view)
-        if not right or view[1] not in self._storages or min(view[2:]) < 0:
+        right = type(view) is tuple and len(view) == 4 and all(map(_is_key, view))
+        if not right or view[1] not in self._storages:
             raise CorruptFile(self._where, "a view of a storage is none that torch wrote")
         whole, dtype = self._storages[view[1]]
         width = size_of(dtype) or 1
@@ -116,7 +116,7 @@ class _Tar:
             entry, place = self._pickle(file, place)
             key, home, _ = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
             kept = self._storages.get(home) if type(home) is int else None
-            if type(key) is not int or key in self._kept.tensors or kept is None:
+            if not _is_key(key) or key in self._kept.tensors or kept is None:
                 raise CorruptFile(self._where, "a tensor's entry is none that torch wrote")
             (rank,) = unpack("<i", self._bytes(file, place, 8)[:4])
             if not 0 <= rank <= self._file.limit("rank"):
@@ -171,3 +171,7 @@ class _Kept(Storages):
             count = storage.size // (size_of(dtype) or 1)
             return self.tensor(storage, dtype, 0, (count,), (1,))
         raise self.broken("the pickle speaks of a tensor that is not in the tar")
+
+
+def _is_key(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 64

@@ -17,6 +17,7 @@ Arguments = tuple[Any, ...]
 _UTILS = "torch._utils."
 _SCHEMES = ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")
 _SCALES = ("float32", "float64", "int64", "int32")
+_LARGEST_SCALE = 1 << 53
 _LATIN = ("latin1", "latin-1", "iso-8859-1")
 
 # Names that stand for themselves, or that others speak of.
@@ -119,7 +120,7 @@ def _quantised(  # noqa: PLR0917  torch's own arguments
         return Unread(f"{dtype} tensor of an unknown scheme")
     scale, zero, axis = how[1], how[2], how[3] if len(how) == 4 else None
     if axis is None:
-        right = type(scale) in (float, int) and type(zero) is int
+        right = _is_scale(scale) and _is_scale(zero) and type(zero) is int
     else:
         right = type(axis) is int and type(shape) is tuple and 0 <= axis < len(shape)
         right = right and _channels(scale) == _channels(zero) == shape[axis]
@@ -132,9 +133,13 @@ def _quantised(  # noqa: PLR0917  torch's own arguments
 def _channels(value: Any) -> int | None:
     """Count the scales or zero points of the channels."""
     if type(value) is list:
-        return len(value) if all(type(each) in (int, float) for each in value) else None
+        return len(value) if all(map(_is_scale, value)) else None
     plain = type(value) is Tensor and len(value.shape) == 1 and value.dtype in _SCALES
     return value.shape[0] if plain else None
+
+
+def _is_scale(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) <= _LARGEST_SCALE)
 
 
 def _inner(maker: Maker, data: Any, *_: Any) -> Any:
@@ -212,9 +217,9 @@ def _bytes(maker: Maker, text: Any = b"", encoding: Any = "latin-1") -> Any:
 
 
 def _device(maker: Maker, kind: Any, index: Any = None) -> str:
-    if type(kind) is not str:
+    if type(kind) is not str or (index is not None and not _is_scale(index)):
         raise maker.broken("a device is named by something that is no text")
-    return kind if type(index) is not int else f"{kind}:{index}"
+    return kind if index is None else f"{kind}:{index}"
 
 
 def _complex(maker: Maker, real: Any = 0.0, imaginary: Any = 0.0) -> complex:

@@ -18,6 +18,7 @@ _DTYPES = {
 }  # fmt: skip
 _CODES = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q",
           "u8": "Q", "f2": "e", "f4": "f", "f8": "d", "c8": "2f", "c16": "2d"}  # fmt: skip
+_MOST_AXES = 64  # of NumPy itself
 _HOMES = ("numpy.core.", "numpy._core.")
 
 
@@ -65,9 +66,10 @@ def _array(shape: Any, dtype: Any, data: Any, storages: Storages, *, fortran: bo
     if known is None or text or type(data) not in (bytes, Blob):
         return Unread("numpy array of objects, text or more than a megabyte in protocol 2")
     name = _DTYPES[known.code]
-    if type(shape) is not tuple or not all(type(n) is int and n >= 0 for n in shape):
-        raise storages.broken("a numpy array's shape holds what is no count")
     size = len(data) if type(data) is bytes else data.length
+    sizes = type(shape) is tuple and all(type(n) is int and 0 <= n < 2**40 for n in shape)
+    if not sizes or len(shape) > _MOST_AXES:
+        raise storages.broken("a numpy array's shape holds what is no count")
     wanted = prod(shape) * ENCODINGS[name].size
     if wanted != size:
         raise storages.broken(f"a numpy array of {wanted} bytes has {size} in the pickle")

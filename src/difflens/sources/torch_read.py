@@ -97,6 +97,8 @@ def decode(
     tensor: Tensor, place: Place, first: int, last: int, scales: Quantiser | None
 ) -> np.ndarray[Any, Any]:
     """Give stored elements [first, last), decoded, as bytes."""
+    import numpy as np
+
     encoding = ENCODINGS[tensor.dtype]
     begin = place.offset + tensor.storage.start
     view = (tensor.offset, tensor.shape, tensor.stride)
@@ -104,10 +106,11 @@ def decode(
     numbers = raw.view(f"{'>' if place.big else '<'}{encoding.numpy}")
     if place.big:
         numbers = numbers.astype(f"<{encoding.numpy}")
-    if scales is not None:
-        numbers = _dequantised(numbers, tensor, first, last, scales)
-    if tensor.dtype == "complex32":
-        numbers = numbers.astype("<f4")
+    with np.errstate(all="ignore"):  # infinities and NaNs of the file are its own
+        if scales is not None:
+            numbers = _dequantised(numbers, tensor, first, last, scales)
+        if tensor.dtype == "complex32":
+            numbers = numbers.astype("<f4")
     if tensor.conjugated or tensor.negated:
         _flip(numbers, tensor)
     return numbers.view("u1")

@@ -182,7 +182,8 @@ class TorchSource:
         if name not in self._scales:
             import numpy as np
 
-            scale = self._numbers(quantiser.scale).astype(np.float32)
+            with np.errstate(over="ignore"):
+                scale = self._numbers(quantiser.scale).astype(np.float32)
             zero = self._numbers(quantiser.zero)
             self._scales[name] = Quantiser(scale, zero, quantiser.axis)
         return self._scales[name]

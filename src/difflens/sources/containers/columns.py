@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from .blocks import BLOCKS
 from .encodings import Encoding
 from .turns import Turns
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BAND = 16 << 20
-PACKED_BAND = 48 << 20  # each band of a packed array unpacks it once more
-_KEPT_BANDS = 2
+PACKED_BAND = 32 << 20  # each band of a packed array unpacks it once more
+_WINDOW = 1  # bands a reader may be ahead of another
 _PIECE = 4 << 20  # bytes of several columns that are read together
 _CALL = 8192  # reading so many bytes that nobody wants costs as much as another call
 _NUMBERS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
@@ -44,8 +45,8 @@ class Columns:
         self._line = prod(self._trailing) * width
         fitting = min(band // max(1, self._line), band // (self._stride * width))
         self._rows = max(1, min(self._along, fitting))
-        self._turns = Turns(_KEPT_BANDS - 1)
-        self._bands: dict[int, bytes] = {}
+        self._turns = Turns(_WINDOW)
+        self._serial = BLOCKS.serial()
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer with the plain bytes from `start` on."""
@@ -64,16 +65,15 @@ class Columns:
     def _band(self, block: int, first: int) -> bytes:
         place = block * -(-self._along // self._rows) + first // self._rows
         self._turns.at(place)
-        band = self._bands.get(place)
+        band = BLOCKS.get(self._serial, place)
         if band is not None:
             return band
         with self._turns.lock:
             self._turns.wait(place)
-            band = self._bands.get(place)
+            band = BLOCKS.get(self._serial, place)
             if band is None:
-                while len(self._bands) >= _KEPT_BANDS:
-                    del self._bands[min(self._bands)]
-                band = self._bands[place] = self._gather(block, first)
+                band = self._gather(block, first)
+                BLOCKS.put(self._serial, place, band)
             return band
 
     def _gather(self, block: int, first: int) -> bytes:

@@ -10,24 +10,20 @@ the threads together: a stream that is begun anew for every read would take for 
 
 from __future__ import annotations
 
-import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
-from itertools import count
 from typing import NoReturn, Protocol
 
 from ...errors import CorruptFile
 from ...escape import visible
 from ...protocols import ModelFile
+from .blocks import BLOCKS
 from .turns import Turns
 
 BLOCK = 1 << 20
 WINDOW = 40  # blocks a reader may be ahead of another
-_KEPT = 128  # blocks of all streams together
 _STEP = 1 << 16  # packed bytes taken at a time
 _EVERY, _MOST_STATES = 32, 64
-_SERIAL = count()
 
 
 class Cursor(Protocol):
@@ -38,41 +34,6 @@ class Cursor(Protocol):
 
     def copy(self) -> Cursor | None:
         """Give a second cursor at this place, or None where the library cannot."""
-
-
-class _Blocks:
-    """The blocks unpacked last, of all streams together."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._size = 0
-
-    def get(self, stream: int, index: int) -> bytes | None:
-        """Give a block that is still there."""
-        with self._lock:
-            block = self._blocks.get((stream, index))
-            if block is not None:
-                self._blocks.move_to_end((stream, index))
-            return block
-
-    def put(self, stream: int, index: int, block: bytes) -> None:
-        """Keep a block; those not asked for longest give way."""
-        with self._lock:
-            old = self._blocks.pop((stream, index), b"")
-            self._blocks[stream, index] = block
-            self._size += len(block) - len(old)
-            while self._size > _KEPT * BLOCK:
-                self._size -= len(self._blocks.popitem(last=False)[1])
-
-    def drop(self, stream: int) -> None:
-        """Forget a stream's blocks."""
-        with self._lock:
-            for key in [key for key in self._blocks if key[0] == stream]:
-                self._size -= len(self._blocks.pop(key))
-
-
-_BLOCKS = _Blocks()
 
 
 class Unpacked:
@@ -87,7 +48,7 @@ class Unpacked:
         self._file = file
         self._begin = begin
         self._about = about
-        self._serial = next(_SERIAL)
+        self._serial = BLOCKS.serial()
         self._turns = Turns(WINDOW)
         self._cursor: Cursor | None = None
         self._next = 0  # the block the cursor is at
@@ -126,7 +87,7 @@ class Unpacked:
                     self._remember(at, cursor)
             self.size = at * BLOCK + len(block)
             self._cursor, self._ended = None, True
-        _BLOCKS.drop(self._serial)  # the last one may have been cut by a wrong promise
+        BLOCKS.drop(self._serial)  # the last one may have been cut by a wrong promise
         return self.size
 
     def finish(self) -> None:
@@ -144,7 +105,7 @@ class Unpacked:
         with self._turns.lock:
             self._cursor, self._next = None, 0
             self._states.clear()
-        _BLOCKS.drop(self._serial)
+        BLOCKS.drop(self._serial)
 
     @property
     def _last(self) -> int:
@@ -152,12 +113,12 @@ class Unpacked:
 
     def _block(self, index: int) -> bytes:
         self._turns.at(index)
-        block = _BLOCKS.get(self._serial, index)
+        block = BLOCKS.get(self._serial, index)
         if block is not None:
             return block
         with self._turns.lock:
             self._turns.wait(index)
-            block = _BLOCKS.get(self._serial, index)
+            block = BLOCKS.get(self._serial, index)
             return self._unpack(index) if block is None else block
 
     def _unpack(self, index: int) -> bytes:
@@ -176,7 +137,7 @@ class Unpacked:
                     self._fail(f"goes on after the {self.size} bytes that were promised")
                 self._ended = True
             if index - at < WINDOW:
-                _BLOCKS.put(self._serial, at, block)
+                BLOCKS.put(self._serial, at, block)
             if at == index:
                 break
             at += 1

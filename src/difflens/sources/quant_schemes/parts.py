@@ -1,0 +1,153 @@
+"""The stored parts of quantised weights: looked up by name, read as numbers, unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from ...dtypes import bits
+from ...escape import for_terminal
+from ...protocols import TensorSource
+from ...records import TensorInfo
+
+_PLAIN = {
+    "BOOL": "u1", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "I32": "<i4", "U32": "<u4",
+    "I64": "<i8", "U64": "<u8", "F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8",
+}  # fmt: skip
+SMALL_FLOATS = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
+SCALES = frozenset({"F16", "BF16", "F32", "F64", "F8_E8M0", *SMALL_FLOATS})
+_WHOLE = 8 << 20  # bytes up to which a matrix is read whole rather than line by line
+_SHORT = 1024  # bytes of a line below which reading it alone is not worth the call
+LONGEST_UNIT = 1 << 24  # elements that must be made together, at most
+
+# The sixteen values of E2M1: sign, two bits of exponent, one of mantissa.
+E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
+
+
+class Unfit(Exception):
+    """The parts do not agree with each other, or with a scheme we know: they are left alone."""
+
+
+class Found(NamedTuple):
+    """A weight that can be decoded: its look, and the names it takes the place of."""
+
+    info: TensorInfo
+    unit: int
+    make: Callable[[int, int], Any]
+    names: tuple[str, ...]
+
+
+class Parts:
+    """An open model seen as parts of quantised weights, and what its settings say of them."""
+
+    def __init__(self, source: TensorSource, settings: Mapping[str, Any]) -> None:
+        """Keep the source; nothing is read."""
+        self._source = source
+        self.settings = settings
+
+    def look(self, name: str) -> TensorInfo | None:
+        """Give the part of that name, None where there is none."""
+        return self._source.tensors.get(name)
+
+    def need(self, name: str, dtypes: frozenset[str] | set[str], rank: int) -> TensorInfo:
+        """Give the part of that name, of one of these types and that rank."""
+        info = self.look(name)
+        if info is None:
+            raise Unfit(f"there is no '{for_terminal(name)}'")
+        if info.dtype not in dtypes or len(info.shape) != rank:
+            shape = f"{info.dtype} {list(info.shape)}"
+            raise Unfit(f"'{for_terminal(name)}' is {shape}, {rank} dimensions are wanted")
+        return info
+
+    def bytes_of(self, name: str, start: int, stop: int) -> Any:
+        """Read bytes [start, stop) of a part."""
+        import numpy as np
+
+        raw: Any = np.empty(stop - start, np.uint8)
+        self._source.read_into(name, start, stop, memoryview(raw))
+        return raw
+
+    def elements(self, name: str, first: int, last: int) -> Any:
+        """Read elements [first, last) of a part: integers as they are, floats as F32."""
+        dtype = self._source.tensors[name].dtype
+        size = bits(dtype) // 8
+        return _numbers(self.bytes_of(name, first * size, last * size), dtype)
+
+    def whole(self, name: str) -> Any:
+        """Read a whole part, which must be small."""
+        info = self._source.tensors[name]
+        return self.elements(name, 0, info.count).reshape(info.shape)
+
+    def columns(self, name: str, first: int, last: int, lines: tuple[int, int], width: int) -> Any:
+        """Read a rectangle of a part seen as lines of `width` elements."""
+        import numpy as np
+
+        dtype = self._source.tensors[name].dtype
+        size, count = bits(dtype) // 8, lines[1] - lines[0]
+        if (last - first) * size < _SHORT and count * width * size <= _WHOLE:
+            wide = self.bytes_of(name, lines[0] * width * size, lines[1] * width * size)
+            raw = wide.reshape(count, width * size)[:, first * size : last * size]
+            return _numbers(np.ascontiguousarray(raw), dtype)
+        raw = np.empty((count, (last - first) * size), np.uint8)
+        for line in range(count):
+            start = ((lines[0] + line) * width + first) * size
+            self._source.read_into(name, start, start + raw.shape[1], memoryview(raw[line]))
+        return _numbers(raw, dtype)
+
+
+def decoded_as(name: str, shape: tuple[int, ...], stored: str) -> TensorInfo:
+    """Describe a decoded weight; one whose rows are too long to be made is refused."""
+    if not prod(shape):
+        raise Unfit("it has no elements")
+    return TensorInfo(name, "F32", shape, stored)
+
+
+def unpack(words: Any, width: int) -> Any:
+    """Take integers of `width` bits out of rows of 32-bit words: dense, the lowest bits first."""
+    import numpy as np
+
+    rows, count = words.shape
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    if width == 8:
+        return octets
+    if width in (2, 4):
+        apart: Any = np.empty((*octets.shape, 8 // width), np.uint8)
+        for place in range(8 // width):
+            np.right_shift(octets, place * width, out=apart[..., place])
+        apart &= (1 << width) - 1
+        return apart.reshape(rows, -1)
+    groups = -(-count // width)  # `width` words hold 32 integers, some of which straddle two
+    padded = np.zeros((rows, groups * width + 1), np.uint64)
+    padded[:, :count] = words.view(np.uint32)
+    numbers = np.empty((rows, groups, 32), np.uint8)
+    for place in range(32):
+        word, shift = divmod(place * width, 32)
+        low, high = padded[:, word:-1:width], padded[:, word + 1 :: width][:, :groups]
+        both = low[:, :groups] | high << np.uint64(32)
+        numbers[:, :, place] = both >> np.uint64(shift) & np.uint64((1 << width) - 1)
+    return numbers.reshape(rows, -1)[:, : count * 32 // width]
+
+
+def _numbers(raw: Any, dtype: str) -> Any:
+    """See bytes as numbers; the floats numpy lacks are made F32."""
+    import numpy as np
+
+    if dtype in _PLAIN:
+        numbers = raw.view(_PLAIN[dtype])
+        if dtype == "BF16":
+            return (numbers.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return numbers.astype(np.float32) if dtype[0] == "F" else numbers
+    return _table(dtype)[raw]
+
+
+def _table(dtype: str) -> Any:
+    """List the 256 values of an 8-bit float."""
+    import ml_dtypes
+    import numpy as np
+
+    names = {
+        "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E4M3FNUZ": "float8_e4m3fnuz",
+        "F8_E5M2FNUZ": "float8_e5m2fnuz", "F8_E8M0": "float8_e8m0fnu",
+    }  # fmt: skip
+    return np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, names[dtype])).astype(np.float32)
