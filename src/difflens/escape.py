@@ -5,21 +5,13 @@ formula for a spreadsheet, or text that reads right to left. Each channel has
 its own escape. HTML is Jinja's (autoescape), JSON and YAML their libraries'.
 """
 
-import re
-
 LONGEST_NAME = 200
 
-# C0, DEL, C1; zero-width and bidirectional controls; line and paragraph separators; the byte-order
-# mark; lone surrogates, as Python carries file names that are no UTF-8; tags.
-_HOSTILE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def _code(match: re.Match[str]) -> str:
-    point = ord(match.group())
+def _code(character: str) -> str:
+    point = ord(character)
     if 0xDC80 <= point <= 0xDCFF:  # os.fsdecode's mark for a byte that is no UTF-8
         return f"\\x{point - 0xDC00:02x}"
     if point < 0x100:
@@ -33,9 +25,11 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mb")
     'a\\x1b[31mb'
     """
-    if text.isascii() and text.isprintable():
+    # What Python calls printable leaves out all controls, also the invisible and bidirectional
+    # ones, separators other than the space, and lone surrogates.
+    if text.isprintable():
         return text
-    return _HOSTILE.sub(_code, text)
+    return "".join(each if each.isprintable() else _code(each) for each in text)
 
 
 def for_terminal(text: str, longest: int = LONGEST_NAME) -> str:

@@ -197,6 +197,27 @@ WRONG = {
     "P08-dictionary-of-a-number": (b"ccollections\nOrderedDict\n(K\x05tR", "pairs"),
     "P08-set-of-a-number": (b"cbuiltins\nset\n(K\x05tR", "no list"),
     "P08-parameter-of-a-number": (b"ctorch._utils\n_rebuild_parameter\n(K\x05\x89}tR", "no tensor"),
+    "P08-device": (
+        b"ctorch\ndevice\n("
+        + text("cuda")
+        + b"\x8b"
+        + struct.pack("<I", 9000)
+        + b"\x7f" * 9000
+        + b"tR",
+        "a device",
+    ),
+    "P08-scale": (
+        b"ctorch._utils\n_rebuild_qtensor\n("
+        + storage("1", 4, "QInt8Storage")
+        + number(0)
+        + numbers((4,))
+        + numbers((1,))
+        + b"(ctorch\nper_tensor_affine\n"
+        + number(2**60)
+        + number(0)
+        + b"t\x89}tR",
+        "scale",
+    ),
     "P09-text": (b"\x8d" + struct.pack("<Q", 2**62) + b"x", "4611686018427387904"),
     "P09-long": (b"\x8b" + struct.pack("<I", 2**31 - 1) + b"x", "2147483647"),
     "P09-bytes": (b"\x8e" + struct.pack("<Q", 2**62) + b"x", "4611686018427387904"),

@@ -73,10 +73,33 @@ def test_an_empty_folder_earns_no_hint_to_look_below(tmp_path):
 
 
 def test_weights_no_reader_knows_are_named(tmp_path):
-    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"no model at all")
 
-    with pytest.raises(UnknownFormat, match=r"'pytorch_model\.bin'"):
+    with pytest.raises(UnknownFormat, match=r"pytorch_model\.bin"):
         open_model(tmp_path)
+
+
+def test_what_training_leaves_beside_the_weights_is_no_part_of_the_model(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"a": torch.zeros(2)}, tmp_path / "pytorch_model.bin")
+    torch.save({"state": {0: torch.zeros(3)}}, tmp_path / "optimizer.pt")
+
+    source = open_model(tmp_path)
+
+    assert list(source.tensors) == ["a"]
+    assert "optimizer.pt" in source.warnings[0]
+
+
+def test_a_model_that_lies_there_in_two_formats_is_read_once(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    torch = pytest.importorskip("torch")
+    torch.save({"a": torch.zeros(2)}, tmp_path / "pytorch_model.bin")
+    numpy.savez(tmp_path / "model.npz", a=numpy.zeros(2))
+
+    source = open_model(tmp_path)
+
+    assert source.format == "pytorch"
+    assert "model.npz" in source.warnings[0]
 
 
 def test_hidden_files_are_no_weights(tmp_path):

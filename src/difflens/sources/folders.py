@@ -21,6 +21,13 @@ _OTHERS = re.compile(
     r"\.(bin|pt|pth|ckpt|h5|keras|msgpack|onnx|gguf|npz|safetensors)",
     re.DOTALL,
 )
+# What training leaves beside the weights: opened when named, never as a part of the model.
+_STATE = re.compile(r"(optimizer|scheduler|scaler|training_args|rng_state|random_states)")
+# Which of several formats in one folder is the model.
+_PREFERENCE = (
+    ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".onnx", ".keras", ".h5", ".msgpack",
+    ".npz",
+)  # fmt: skip
 _BESIDE = (
     "config.json", "generation_config.json", "adapter_config.json", "preprocessor_config.json",
     "processor_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
@@ -54,6 +61,11 @@ def suffixes(*, strangers: bool = True) -> tuple[str, ...]:
     return tuple(suffix for entry in entries for suffix in entry.options.get("suffixes", ()))
 
 
+def is_whole(folder: Path) -> bool:
+    """Is the folder itself a checkpoint: of torch.distributed, or of TensorFlow?"""
+    return any(is_file(folder / name) for name in (".metadata", "saved_model.pb", "checkpoint"))
+
+
 def model_folder(path: Path) -> Path:
     """Give the folder that holds the files: in a cache of Hugging Face, the snapshot in use."""
     snapshots = path / "snapshots"
@@ -80,13 +92,21 @@ def contents(folder: Path) -> Contents:
         known = suffixes(strangers=False)
     if not any(name.endswith(known) for name in names):
         known = suffixes()
-    weights = [name for name in names if name.endswith(known)]
+    found = [name for name in names if name.endswith(known)]
+    weights = _of_one_format([name for name in found if not _STATE.match(name)]) or found
     index = _index(folder, [name for name in names if name.endswith(_INDEX)], weights, known)
     others = [name for name in names if _OTHERS.fullmatch(name)]
     if not index and not weights:
         raise _no_model(folder, others)
-    beside = sorted({*weights, *others})
+    beside = sorted({*found, *others})
     return Contents(index, [_FAVOURITE] if _FAVOURITE in weights else weights, beside)
+
+
+def _of_one_format(names: list[str]) -> list[str]:
+    """Keep the weights of one format: a folder may hold the same model several times over."""
+    endings = {Path(name).suffix.lower() for name in names}
+    chosen = next((ending for ending in _PREFERENCE if ending in endings), None)
+    return [name for name in names if chosen is None or Path(name).suffix.lower() == chosen]
 
 
 def check_complete(folder: Path, weights: list[str]) -> None:

@@ -79,7 +79,7 @@ class _Tar:
         count, place = self._pickle(file, 0)
         for _ in range(self._count(count)):
             entry, place = self._pickle(file, place)
-            key, _, kind = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
+            key, _, kind = _three(entry)
             dtype = storage_type(kind)
             width = size_of(dtype) if dtype else None
             if dtype is None or width is None or not _is_key(key) or key in self._storages:
@@ -114,7 +114,7 @@ class _Tar:
         count, place = self._pickle(file, 0)
         for _ in range(self._count(count)):
             entry, place = self._pickle(file, place)
-            key, home, _ = entry if type(entry) is tuple and len(entry) == 3 else (None,) * 3
+            key, home, _ = _three(entry)
             kept = self._storages.get(home) if type(home) is int else None
             if not _is_key(key) or key in self._kept.tensors or kept is None:
                 raise CorruptFile(self._where, "a tensor's entry is none that torch wrote")
@@ -175,3 +175,7 @@ class _Kept(Storages):
 
 def _is_key(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 64
+
+
+def _three(entry: Any) -> tuple[Any, ...]:
+    return entry if type(entry) is tuple and len(entry) == 3 else (None, None, None)

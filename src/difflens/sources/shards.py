@@ -26,6 +26,11 @@ Limits = Mapping[str, int]
 _LATER_PART = re.compile(r"-(?!0*1-of-)[0-9]+-of-[0-9]+\.gguf$")
 
 
+def refused(source: TensorSource) -> list[str]:
+    """Name the objects a file holds that were not made."""
+    return list(getattr(source, "refused", ()))
+
+
 class Sharded:
     """Several files, one model."""
 
@@ -37,6 +42,10 @@ class Sharded:
         self._metadata: dict[str, str] = {}
         self.metadata: Mapping[str, str] = self._metadata
         self.warnings: list[str] = []
+        self.refused: list[str] = sorted(
+            {each for shard in shards.values() for each in refused(shard)}
+        )
+        self.aliases: dict[str, str] = {}
         self.homes: dict[str, str] = {}
         self.shards = shards
         for name, shard in shards.items():
@@ -47,6 +56,7 @@ class Sharded:
                     raise CorruptFile(where, reason)
                 self.homes[tensor] = name
             tensors.update(shard.tensors)
+            self.aliases.update(getattr(shard, "aliases", {}))
             self._add_metadata(name, shard.metadata)
             self.warnings += [f"{for_terminal(name)}: {warning}" for warning in shard.warnings]
 

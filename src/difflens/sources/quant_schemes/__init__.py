@@ -1,1 +1,1 @@
-"""How quantised weights are stored, one file a scheme: each finds a weight's parts and decodes them."""
+"""How quantised weights are stored, one file a scheme: each finds the parts and decodes them."""

@@ -69,9 +69,7 @@ class _Weight:
 
         begin, end = first // self._inputs, last // self._inputs
         lines = self._inputs * self._width // 32
-        words = self._parts.columns(
-            f"{self._stem}qweight", begin, end, (0, lines), self._outputs
-        )
+        words = self._parts.columns(f"{self._stem}qweight", begin, end, (0, lines), self._outputs)
         numbers = unpack(words.T, self._width).astype(np.float32)
         span = (0, self._groups)
         scales = self._parts.columns(f"{self._stem}scales", begin, end, span, self._outputs).T

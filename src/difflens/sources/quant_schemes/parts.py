@@ -79,25 +79,34 @@ class Parts:
         info = self._source.tensors[name]
         return self.elements(name, 0, info.count).reshape(info.shape)
 
-    def columns(self, name: str, first: int, last: int, lines: tuple[int, int], width: int) -> Any:
-        """Read a rectangle of a part seen as lines of `width` elements."""
+    def columns(
+        self,
+        name: str,
+        first: int,
+        last: int,
+        lines: tuple[int, int],
+        width: int,
+        *,
+        raw: bool = False,
+    ) -> Any:
+        """Read a rectangle of a part seen as lines of `width` elements; `raw`: as bytes."""
         import numpy as np
 
-        dtype = self._source.tensors[name].dtype
+        dtype = "U8" if raw else self._source.tensors[name].dtype
         size, count = bits(dtype) // 8, lines[1] - lines[0]
         if (last - first) * size < _SHORT and count * width * size <= _WHOLE:
             wide = self.bytes_of(name, lines[0] * width * size, lines[1] * width * size)
-            raw = wide.reshape(count, width * size)[:, first * size : last * size]
-            return _numbers(np.ascontiguousarray(raw), dtype)
-        raw = np.empty((count, (last - first) * size), np.uint8)
+            some = wide.reshape(count, width * size)[:, first * size : last * size]
+            return _numbers(np.ascontiguousarray(some), dtype)
+        some = np.empty((count, (last - first) * size), np.uint8)
         for line in range(count):
             start = ((lines[0] + line) * width + first) * size
-            self._source.read_into(name, start, start + raw.shape[1], memoryview(raw[line]))
-        return _numbers(raw, dtype)
+            self._source.read_into(name, start, start + some.shape[1], memoryview(some[line]))
+        return _numbers(some, dtype)
 
 
 def decoded_as(name: str, shape: tuple[int, ...], stored: str) -> TensorInfo:
-    """Describe a decoded weight; one whose rows are too long to be made is refused."""
+    """Describe a decoded weight."""
     if not prod(shape):
         raise Unfit("it has no elements")
     return TensorInfo(name, "F32", shape, stored)
