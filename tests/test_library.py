@@ -5,7 +5,7 @@ import pytest
 from models import arrays, write
 
 import difflens
-from difflens import pipeline
+from difflens import inspection
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_arrays_in_memory_are_models_too():
 
 
 def test_inspecting_one_model_needs_no_second_one(paths):
-    seen = pipeline.inspect(paths[1], statistics=True, digests=True)
+    seen = inspection.inspect(paths[1], statistics=True, digests=True)
 
     assert [each.info.name for each in seen.tensors] == ["frozen", "w"]
     assert seen.tensors[1].stats is not None

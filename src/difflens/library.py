@@ -12,6 +12,8 @@ from .records import Envelope, Evidence, Policy, Report, View
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from .sources.handed import Model
+
 _FRAME = '<iframe srcdoc="{}" style="width: 100%; height: 32rem; border: 0"></iframe>'
 
 
@@ -61,8 +63,8 @@ class ModelDiff(Diff):
 
 
 def diff(
-    left: pipeline.Model,
-    right: pipeline.Model,
+    left: Model,
+    right: Model,
     *,
     match: str = "auto",
     epsilon: float = 0.0,

@@ -26,8 +26,9 @@ ROOMS: dict[str, set[str]] = {
     "judge": GROUND | {"stats"},
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
-    "library": GROUND | {"pipeline", "analyses", "render"},
-    "cli": GROUND | {"pipeline", "analyses", "render", "sources", "kernel"},
+    "inspection": GROUND | {"sources", "pairing", "measure"},
+    "library": GROUND | {"pipeline", "analyses", "render", "sources"},
+    "cli": GROUND | {"pipeline", "inspection", "analyses", "render", "sources", "kernel"},
     "testing": GROUND | {"pipeline", "analyses", "render", "sources"},
 }
 

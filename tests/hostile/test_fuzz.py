@@ -11,7 +11,7 @@ from models import tensor, write
 from safetensors.numpy import load
 
 from difflens.errors import DifflensError
-from difflens.pipeline import inspect
+from difflens.inspection import inspect
 
 LONGEST_SECONDS = 10
 MOST_BYTES = 600 * 1024 * 1024

@@ -100,7 +100,7 @@ def test_a_deflated_array_is_read_in_any_order_and_in_bounded_memory(tmp_path, m
 
 def test_many_threads_read_a_deflated_array_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "BLOCK", 1 << 12)
-    monkeypatch.setattr(stream, "WINDOW", 4)
+    monkeypatch.setattr(stream, "_WINDOW", 4)
     array = np.random.default_rng(1).integers(0, 50, 200_000).astype("<i4")
     np.savez_compressed(tmp_path / "m.npz", a=array)
     model, data, wrong = open_model(tmp_path / "m.npz"), array.tobytes(), []

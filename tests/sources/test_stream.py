@@ -22,7 +22,7 @@ def raw(data: bytes) -> bytes:
 def inflated(tmp_path, monkeypatch):
     """Give a deflated file, unpacked in small blocks, with states kept every few of them."""
     monkeypatch.setattr(stream, "BLOCK", 1000)
-    monkeypatch.setattr(stream, "WINDOW", 5)
+    monkeypatch.setattr(stream, "_WINDOW", 5)
     monkeypatch.setattr(blocks, "MOST_BYTES", 20_000)
     monkeypatch.setattr(stream, "_EVERY", 4)
     monkeypatch.setattr(stream, "_MOST_STATES", 8)
@@ -120,7 +120,7 @@ def test_an_error_leaves_nothing_half_done(inflated):
 
 
 def test_who_reads_alone_never_waits():
-    turns = Turns(1)
+    turns = Turns(lambda: 1)
     with turns.lock:
         for place in (0, 100, 5, 1000):
             turns.at(place)

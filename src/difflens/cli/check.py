@@ -53,7 +53,7 @@ def check_all(files: list[str], **options: Any) -> int:
 
 def _check(path: str, options: dict[str, Any]) -> Inspected:
     from ..escape import for_terminal
-    from ..pipeline import inspect
+    from ..inspection import inspect
     from ._progress import progress_bar, size_on_disk
 
     with progress_bar(size_on_disk(path)) as advance:

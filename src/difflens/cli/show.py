@@ -19,7 +19,7 @@ from ._options import FilePath, limits_of, shared
 def command(file: str, **options: Any) -> None:
     """Show what is in a model: tensors, dtypes, sizes, parameter count, metadata."""
     from ..escape import for_terminal
-    from ..pipeline import inspect
+    from ..inspection import inspect
     from ..render import inventory
     from ._output import emit
     from ._progress import progress_bar, size_on_disk

@@ -12,9 +12,9 @@ from .quant_schemes.parts import Unfit
 _MATRIX = re.compile(
     r"(.+)\.lora_(embedding_)?(A|B)(?:\.(?!weight$|bias$)[^.]+)?(?:\.weight)?", re.DOTALL
 )
-_SAVED = re.compile(r"\.(?:modules_to_save|original_module)(?:\.[^.]+(?=\.[^.]+$))?", re.DOTALL)
+_SAVED = re.compile(r"\.modules_to_save(?:\.default)?(?=\.)")
 _PREFIX = "base_model.model."
-_FOREIGN = (".lora_", "trainable_tokens", "prompt_embeddings", ".vera_", ".ia3_", ".hada_")
+_FOREIGN = (".lora_", ".original_module.", "trainable_tokens", "prompt_embeddings")
 _REGULAR = re.compile(r"[\^]?[\w.\\-]+[$]?")
 
 
@@ -29,8 +29,9 @@ class Pairs(NamedTuple):
 class Slot:
     """What an adapter holds for a module."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
+    def __init__(self, module: str) -> None:
+        """Begin with no matrix."""
+        self.module = module
         self.names: dict[str, str] = {}
         self.is_embedding = False
 
@@ -53,7 +54,7 @@ def sorted_names(names: Iterable[str]) -> tuple[dict[str, Slot], dict[str, str]]
         found = _MATRIX.fullmatch(plain)
         if found:
             module, embedding, which = found.groups()
-            slot = slots.setdefault(module, Slot())
+            slot = slots.setdefault(module, Slot(module))
             slot.names[which] = name
             slot.is_embedding |= embedding is not None
         elif any(each in plain for each in _FOREIGN):

@@ -19,11 +19,12 @@ from ..protocols import TensorSource
 from ..records import TensorInfo
 from .adapter_names import Homes, Pairs, Slot, alpha_of, sorted_names
 from .folders import listed
-from .quant_schemes.parts import SCALES, Parts, Unfit
+from .quant_schemes.parts import LONGEST_UNIT, SCALES, Parts, Unfit
 from .quant_strips import Made, Making
 
 _CONFIG = "adapter_config.json: "
 _MARKS = (".lora_A", ".lora_embedding_A")
+_LARGEST_MATRIX = 1 << 24  # elements of the matrix every row needs
 _FLOATS = SCALES - {"F8_E8M0"}
 
 
@@ -58,9 +59,10 @@ def applied(
     tensors = dict(base.tensors)
     makings: dict[str, Making] = {}
     left: dict[str, list[str]] = {}
-    for module, pair in slots.items():
+    for module, slot in slots.items():
         try:
-            making = _making(base, adapter, homes, module, pair, config)
+            home = homes.find(f"{module}.weight") or homes.find(module)
+            making = _making(base, adapter, home, slot, config)
             makings[making.info.name] = making
             tensors[making.info.name] = making.info
         except Unfit as fault:
@@ -75,7 +77,7 @@ def applied(
         info = adapter.tensors[name]
         tensors[home] = TensorInfo(home, info.dtype, info.shape, info.stored)
     warnings = [f"not applied: {listed(names)}: {reason}" for reason, names in left.items()]
-    return Applied(base, adapter, tensors, makings, elsewhere, warnings)
+    return Applied(base, adapter, tensors, makings, elsewhere=elsewhere, warnings=warnings)
 
 
 def adapter_delta(adapter: TensorSource, pair: Pairs, scale: float, first: int, last: int) -> Any:
@@ -101,10 +103,11 @@ class Applied(Made):
         adapter: TensorSource,
         tensors: Mapping[str, TensorInfo],
         makings: Mapping[str, Making],
+        *,
         elsewhere: Mapping[str, tuple[TensorSource, str]],
         warnings: list[str],
     ) -> None:
-        """Keep both; what they warned of stays the adapter's."""
+        """Keep both; the base's warnings are told where the base is."""
         super().__init__(base, tensors, makings, elsewhere)
         self._adapter = adapter
         self.format = adapter.format
@@ -139,21 +142,19 @@ def _refusal(config: Mapping[str, Any] | None, adapter: TensorSource) -> str:
 def _making(
     base: TensorSource,
     adapter: TensorSource,
-    homes: Homes,
-    module: str,
+    home: str | None,
     slot: Slot,
     config: Mapping[str, Any],
 ) -> Making:
     """Describe how a module's merged weight is made; what does not fit is told."""
     pair = slot.pair(is_turned=bool(config.get("fan_in_fan_out")))
-    home = homes.find(f"{module}.weight") or homes.find(module)
     if home is None:
         raise Unfit("the base has no such weight")
     stored = base.tensors[home]
     rank = _rank(stored, adapter.tensors[pair.down], adapter.tensors[pair.up], pair)
     if rank != config.get("r", rank) and not config.get("rank_pattern"):
         raise Unfit(f"its rank is {rank}, the adapter_config.json says otherwise")
-    alpha = alpha_of(module, config)
+    alpha = alpha_of(slot.module, config)
     scale = alpha / (rank**0.5 if config.get("use_rslora") else rank)
     across = prod(stored.shape[1:])
     numbers = Parts(base, {})
@@ -171,15 +172,13 @@ def _rank(stored: TensorInfo, down: TensorInfo, up: TensorInfo, pair: Pairs) -> 
     kinds = {stored.dtype, down.dtype, up.dtype}
     if not kinds <= _FLOATS:
         raise Unfit(f"its elements are {', '.join(sorted(kinds))}, floats are wanted")
-    rows, across = stored.shape[:1], prod(stored.shape[1:])
-    inputs, outputs = prod(down.shape[1:]), up.shape[:1]
     rank = down.shape[0] if down.shape else 0
-    fits = (
-        (rows, across) == ((inputs,), prod(outputs))
-        if pair.is_turned
-        else ((rows, across) == (outputs, inputs))
-    )
-    if not rank or not across or prod(up.shape[1:]) != rank or len(stored.shape) < 2 or not fits:
+    sides = [prod(up.shape[:1]), prod(down.shape[1:])]
+    wanted = [prod(stored.shape[:1]), prod(stored.shape[1:])]
+    fits = wanted == (sides[::-1] if pair.is_turned else sides)
+    if not fits or not rank or prod(up.shape[1:]) != rank or len(stored.shape) < 2 or 0 in wanted:
         shapes = f"{list(up.shape)} times {list(down.shape)}"
         raise Unfit(f"{shapes} does not fit {list(stored.shape)}")
+    if wanted[1] > LONGEST_UNIT or (up if pair.is_turned else down).count > _LARGEST_MATRIX:
+        raise Unfit("its matrices are too large to be multiplied in bounded memory")
     return rank

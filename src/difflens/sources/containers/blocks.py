@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from itertools import count
+from time import monotonic
 
 MOST_BYTES = 96 << 20
+_LATELY_SECONDS = 0.25
 
 
 class Blocks:
@@ -18,6 +20,7 @@ class Blocks:
         self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         self._size = 0
         self._serials = count()
+        self._asked: dict[int, float] = {}  # when each stream was asked for last
 
     def serial(self) -> int:
         """Give a number to a stream that is new here."""
@@ -26,10 +29,18 @@ class Blocks:
     def get(self, stream: int, index: int) -> bytes | None:
         """Give a block that is still there."""
         with self._lock:
+            self._asked[stream] = monotonic()
             block = self._blocks.get((stream, index))
             if block is not None:
                 self._blocks.move_to_end((stream, index))
             return block
+
+    def share(self) -> int:
+        """Say how many bytes each of the streams that are being read may count on."""
+        with self._lock:
+            lately = monotonic() - _LATELY_SECONDS
+            self._asked = {each: then for each, then in self._asked.items() if then > lately}
+            return MOST_BYTES // max(1, len(self._asked))
 
     def put(self, stream: int, index: int, block: bytes) -> None:
         """Keep a block, and let others go where they become too many."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 BAND = 16 << 20
 PACKED_BAND = 32 << 20  # each band of a packed array unpacks it once more
-_WINDOW = 1  # bands a reader may be ahead of another
 _PIECE = 4 << 20  # bytes of several columns that are read together
 _CALL = 8192  # reading so many bytes that nobody wants costs as much as another call
 _NUMBERS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
@@ -45,7 +44,7 @@ class Columns:
         self._line = prod(self._trailing) * width
         fitting = min(band // max(1, self._line), band // (self._stride * width))
         self._rows = max(1, min(self._along, fitting))
-        self._turns = Turns(_WINDOW)
+        self._turns = Turns(self._window)
         self._serial = BLOCKS.serial()
 
     def read_into(self, start: int, buffer: memoryview) -> int:
@@ -75,6 +74,10 @@ class Columns:
                 band = self._gather(block, first)
                 BLOCKS.put(self._serial, place, band)
             return band
+
+    def _window(self) -> int:
+        """Say how many bands apart threads may read: two where there is room, else one."""
+        return int(BLOCKS.share() >= 2 * self._rows * self._line)
 
     def _gather(self, block: int, first: int) -> bytes:
         """Read a strip of every column, and turn them into rows."""

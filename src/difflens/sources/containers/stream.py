@@ -21,7 +21,7 @@ from .blocks import BLOCKS
 from .turns import Turns
 
 BLOCK = 1 << 20
-WINDOW = 40  # blocks a reader may be ahead of another
+_WINDOW = 40  # blocks a reader may be ahead of another, at most
 _STEP = 1 << 16  # packed bytes taken at a time
 _EVERY, _MOST_STATES = 32, 64
 
@@ -49,7 +49,7 @@ class Unpacked:
         self._begin = begin
         self._about = about
         self._serial = BLOCKS.serial()
-        self._turns = Turns(WINDOW)
+        self._turns = Turns(_window)
         self._cursor: Cursor | None = None
         self._next = 0  # the block the cursor is at
         self._states: dict[int, Cursor] = {}
@@ -136,7 +136,7 @@ class Unpacked:
                 if cursor.more(1):
                     self._fail(f"goes on after the {self.size} bytes that were promised")
                 self._ended = True
-            if index - at < WINDOW:
+            if index - at < _window():
                 BLOCKS.put(self._serial, at, block)
             if at == index:
                 break
@@ -164,6 +164,11 @@ class Unpacked:
 
     def _fail(self, what: str) -> NoReturn:
         raise CorruptFile(visible(str(self.path)), f"{self._about} {what}")
+
+
+def _window() -> int:
+    """Say how far apart threads may read, so that the blocks between them are still there."""
+    return max(2, min(_WINDOW, BLOCKS.share() // BLOCK - 2))
 
 
 def damage(error: Exception) -> str:

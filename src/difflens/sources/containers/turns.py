@@ -7,6 +7,7 @@ serves the others only for a while; if they ran apart, each would begin the stre
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from time import monotonic
 
 _PATIENCE_SECONDS = 0.25  # who has not read for so long is not waited for
@@ -16,8 +17,8 @@ _NAP_SECONDS = 0.002
 class Turns:
     """The places where threads are reading, counted in pieces of a stream."""
 
-    def __init__(self, window: int) -> None:
-        """Say how many pieces a thread may be ahead of another."""
+    def __init__(self, window: Callable[[], int]) -> None:
+        """`window` says how many pieces a thread may be ahead of another, as things are now."""
         self.lock = threading.Condition()
         self._window = window
         self._readers: dict[int, tuple[int, float]] = {}
@@ -34,7 +35,8 @@ class Turns:
 
     def _someone_is_behind(self, place: int) -> bool:
         me, lately = threading.get_ident(), monotonic() - _PATIENCE_SECONDS
+        window = self._window()
         return any(
-            there + self._window < place and then > lately and reader != me
+            there + window < place and then > lately and reader != me
             for reader, (there, then) in list(self._readers.items())
         )

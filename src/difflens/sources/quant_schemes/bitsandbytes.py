@@ -73,7 +73,8 @@ def find(parts: Parts, anchor: str) -> Found | None:
         np.bitwise_and(octets, 15, out=both[:, 1])
         numbers = parts.whole(codes.name)[both.reshape(-1)[: last - first]]
         factors = maxima.of(first // state.block, -(-last // state.block))
-        return numbers * np.repeat(factors, state.block)[: last - first]
+        each = min(state.block, last - first)  # the state may call everything one block
+        return numbers * np.repeat(factors, each)[: last - first]
 
     return Found(info, state.block, make, (name, anchor, codes.name, *maxima.names))
 
@@ -133,6 +134,6 @@ class _Maxima:
         size = self._state.nested_block
         begin = first // size
         outer = self._parts.elements(self._maxima, begin, -(-last // size))
-        factors = np.repeat(outer, size)[first - begin * size : last - begin * size]
+        factors = outer[np.arange(first, last) // size - begin]
         codes = self._parts.whole(self._codes)
         return codes[stored] * factors + np.float32(self._state.nested_offset)

@@ -34,7 +34,7 @@ def find(parts: Parts, anchor: str) -> Found | None:
     if len(blocks.shape) == _EXPERTS:
         weight = _Turned(parts, blocks, scales)
         shape = (lead[0], count * _BLOCK, lead[1])
-        return Found(decoded_as(name, shape, "MXFP4"), lead[1] or 1, weight.make, weight.names)
+        return Found(decoded_as(name, shape, "MXFP4"), lead[1] * _BLOCK, weight.make, weight.names)
     info = decoded_as(name, (*lead, count * _BLOCK), "MXFP4")
 
     def make(first: int, last: int) -> Any:

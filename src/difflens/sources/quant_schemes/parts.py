@@ -19,7 +19,7 @@ SMALL_FLOATS = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
 SCALES = frozenset({"F16", "BF16", "F32", "F64", "F8_E8M0", *SMALL_FLOATS})
 _WHOLE = 8 << 20  # bytes up to which a matrix is read whole rather than line by line
 _SHORT = 1024  # bytes of a line below which reading it alone is not worth the call
-LONGEST_UNIT = 1 << 24  # elements that must be made together, at most
+LONGEST_UNIT = 1 << 22  # elements that must be made together, at most
 
 # The sixteen values of E2M1: sign, two bits of exponent, one of mantissa.
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
