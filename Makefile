@@ -41,7 +41,7 @@ slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 fuzz: $(VENV)/.test
-	DIFFLENS_FUZZ=200000 $(BIN)/python -m pytest -m slow tests/hostile/test_fuzz.py $(ARGS)
+	DIFFLENS_FUZZ=200000 $(BIN)/python -m pytest -m slow tests/hostile -k "mutant" $(ARGS)
 
 golden: $(VENV)/.test
 	$(BIN)/python -m pytest tests/golden --update-golden $(ARGS)

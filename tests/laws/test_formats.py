@@ -1,7 +1,6 @@
 """The format does not matter: the same tensors in any two formats give the same deltas."""
 
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +81,7 @@ def of_its_test(name: str) -> tuple[str, Any]:
     """Every reader's own test knows how to write its format, mostly with the real library."""
     module = load(TESTS / "sources" / f"test_{name.replace('-', '_')}.py", f"formats_{name}")
     endings = source[name].options.get("suffixes") or (".bin",)
-    return f"m{endings[0]}", module.sample
+    return f"data{endings[0]}", module.sample  # npy calls its tensor after the file
 
 
 FURTHER = {
@@ -140,10 +139,7 @@ def test_deltas_are_the_same_in_every_pair_of_formats(written, expected, left):
         rows = compared(written(left, "left"), written(right, "right"))
         # What only one of the two formats can hold is added or removed, and no delta.
         found = {name: row for name, row in rows.items() if row.kind not in {"added", "removed"}}
-        if len(rows) == 1 and "npy" in (left, right):  # npy keeps no names
-            (row,) = rows.values()
-            found = {"data": row}
-        assert "data" in found or "npy" in (left, right), (left, right)
+        assert "data" in found, (left, right)
         for name, row in found.items():
             assert seen(row) == seen(expected[name]), (left, right, name)
 
@@ -168,18 +164,13 @@ def test_every_dtype_that_a_format_has_took_part(written, form):
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("is_left", [True, False])
-def test_the_same_values_in_two_formats_are_identical_and_exit_0(
-    tmp_path, capsys, form, is_left, written
-):
+def test_the_same_values_in_two_formats_are_identical_and_exit_0(tmp_path, capsys, form, is_left):
     tensors = {"data": model("left")["data"]}
     name, sample = FURTHER.get(form) or of_its_test(form)
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     path = sample(tmp_path / "one" / name, tensors)
-    stored = next(iter(difflens.open_model(path).tensors))  # npy calls it after its file
-    plain = of_its_test("safetensors")[1](
-        tmp_path / "two" / "m.safetensors", {stored: tensors["data"]}
-    )
+    plain = of_its_test("safetensors")[1](tmp_path / "two" / "m.safetensors", tensors)
 
     outcome = InProcess(capsys)(*((path, plain) if is_left else (plain, path)))
 
@@ -198,12 +189,14 @@ def test_what_tensorflow_wrote_is_identical_to_the_same_arrays_in_an_archive(
     )
     here = FIXTURES / folder
     left = here / "ckpt-2" if folder == "object_graph" else here
+    # Keras keeps every variable once more, in a list.
+    ignore = ["--ignore-keys-regex", "^_all_variables"]
 
-    outcome = InProcess(capsys)(left, tmp_path / "m.npz")
+    outcome = InProcess(capsys)(left, tmp_path / "m.npz", *ignore)
 
     assert outcome.code == 0, outcome.out
 
 
 def test_no_format_is_left_out():
     assert {entry.name for entry in source.ours()} <= set(FORMATS)
-    assert len(list(product(FORMATS, FORMATS))) >= 20 * 20 - 20 * 3
+    assert len(FORMATS) >= 20

@@ -49,7 +49,7 @@ class Made:
         self._source = source
         self._makings = makings
         self._elsewhere = elsewhere or {}
-        self._strips = _Strips()
+        self._strips = Kept(_KEPT)
         self.format = source.format
         self.metadata = source.metadata
         self.warnings = source.warnings
@@ -103,31 +103,35 @@ class Made:
                 numbers = making.make(first, min(first + size, making.info.count))
             return memoryview(np.ascontiguousarray(numbers, "<f4").reshape(-1)).cast("B")
 
-        return first, self._strips.get((making.info.name, first), make)
+        strip: memoryview = self._strips.get((making.info.name, first), make)
+        return first, strip
 
 
-class _Strip:
+class _Piece:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.content: memoryview | None = None
+        self.content: Any = None
 
 
-class _Strips:
-    """The strips made last; two threads that want the same one make it once."""
+class Kept:
+    """The pieces made last; two threads that want the same one make it once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """Keep that many."""
+        self._most = most
         self._lock = threading.Lock()
         self._few = threading.Semaphore(_AT_ONCE)
-        self._strips: OrderedDict[tuple[str, int], _Strip] = OrderedDict()
+        self._pieces: OrderedDict[tuple[Any, ...], _Piece] = OrderedDict()
 
-    def get(self, key: tuple[str, int], make: Callable[[], memoryview]) -> memoryview:
+    def get(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """Give the piece of that key, made now where it is not kept."""
         with self._lock:
-            strip = self._strips.setdefault(key, _Strip())
-            self._strips.move_to_end(key)
-            if len(self._strips) > _KEPT:
-                self._strips.popitem(last=False)
-        with strip.lock:
-            if strip.content is None:
+            piece = self._pieces.setdefault(key, _Piece())
+            self._pieces.move_to_end(key)
+            if len(self._pieces) > self._most:
+                self._pieces.popitem(last=False)
+        with piece.lock:
+            if piece.content is None:
                 with self._few:
-                    strip.content = make()
-            return strip.content
+                    piece.content = make()
+            return piece.content

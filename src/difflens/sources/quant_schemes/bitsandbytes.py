@@ -32,8 +32,10 @@ def find_int8(parts: Parts, anchor: str) -> Found | None:
     if rows.shape != (outputs,):
         raise Unfit(f"{list(rows.shape)} row maxima do not fit {list(weight.shape)} integers")
     layout = parts.look(f"{stem}weight_format")
-    if layout is not None and (layout.count != 1 or int(parts.whole(layout.name).reshape(()))):
-        raise Unfit("its weight_format is not that of plain rows")
+    if layout is not None:
+        is_plain = layout.count == 1 and layout.dtype == "U8"
+        if not is_plain or parts.whole(layout.name).any():
+            raise Unfit("its weight_format is not that of plain rows")
     info = decoded_as(weight.name, weight.shape, "bitsandbytes int8")
 
     def make(first: int, last: int) -> Any:
@@ -95,7 +97,7 @@ def _state(parts: Parts, anchor: str) -> _State:
         said = json.loads(parts.bytes_of(anchor, 0, info.count).tobytes())
     except (ValueError, RecursionError) as error:
         raise Unfit("its quant_state is no JSON") from error
-    said = said if isinstance(said, dict) else {}
+    said: Any = said if isinstance(said, dict) else {}
     shape, block, nested = (said.get(key) for key in ("shape", "blocksize", "nested_blocksize"))
     offset = said.get("nested_offset", 0.0)
     lengths = shape if isinstance(shape, list) else [None]

@@ -35,8 +35,9 @@ def find(parts: Parts, anchor: str) -> Found | None:
     scale = _scale(parts, f"{stem}_scale", outputs)
     groups = scale.shape[1] if len(scale.shape) == 2 else 1
     index = parts.look(f"{stem}_g_idx")
-    if index is not None and index.shape != (inputs,):
-        raise Unfit(f"g_idx has shape {list(index.shape)}, the weight {inputs} inputs")
+    if index is not None and (index.shape != (inputs,) or index.dtype not in ("I32", "I64")):
+        look = f"{index.dtype} {list(index.shape)}"
+        raise Unfit(f"g_idx is {look}, the weight has {inputs} inputs")
     if index is None and inputs % groups:
         raise Unfit(f"{inputs} inputs do not fall into {groups} groups")
     zeros = _Zeros(parts, f"{stem}_zero_point", (outputs, groups), width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from ...dtypes import bits
 from ...escape import for_terminal
 from ...protocols import TensorSource
 from ...records import TensorInfo
+from ..quant_strips import Kept
 
 _PLAIN = {
     "BOOL": "u1", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "I32": "<i4", "U32": "<u4",
@@ -17,8 +19,8 @@ _PLAIN = {
 }  # fmt: skip
 SMALL_FLOATS = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
 SCALES = frozenset({"F16", "BF16", "F32", "F64", "F8_E8M0", *SMALL_FLOATS})
-_WHOLE = 8 << 20  # bytes up to which a matrix is read whole rather than line by line
-_SHORT = 1024  # bytes of a line below which reading it alone is not worth the call
+_SLAB = 8 << 20  # bytes of some columns that are read together: single ones are short reads
+_SLABS = 6  # kept: the columns of a weight, its scales and its zeros, for two weights
 LONGEST_UNIT = 1 << 22  # elements that must be made together, at most
 
 # The sixteen values of E2M1: sign, two bits of exponent, one of mantissa.
@@ -44,6 +46,7 @@ class Parts:
     def __init__(self, source: TensorSource, settings: Mapping[str, Any]) -> None:
         """Keep the source; nothing is read."""
         self._source = source
+        self._slabs = Kept(_SLABS)
         self.settings = settings
 
     def look(self, name: str) -> TensorInfo | None:
@@ -92,17 +95,35 @@ class Parts:
         """Read a rectangle of a part seen as lines of `width` elements; `raw`: as bytes."""
         import numpy as np
 
-        dtype = "U8" if raw else self._source.tensors[name].dtype
-        size, count = bits(dtype) // 8, lines[1] - lines[0]
-        if (last - first) * size < _SHORT and count * width * size <= _WHOLE:
-            wide = self.bytes_of(name, lines[0] * width * size, lines[1] * width * size)
-            some = wide.reshape(count, width * size)[:, first * size : last * size]
-            return _numbers(np.ascontiguousarray(some), dtype)
-        some = np.empty((count, (last - first) * size), np.uint8)
-        for line in range(count):
-            start = ((lines[0] + line) * width + first) * size
-            self._source.read_into(name, start, start + some.shape[1], memoryview(some[line]))
-        return _numbers(some, dtype)
+        dtype = self._source.tensors[name].dtype
+        size = bits(dtype) // 8
+        step = max(1, _SLAB // ((lines[1] - lines[0]) * size))
+        pieces = []
+        while first < last:
+            begin = first - first % step
+            end = min(begin + step, width)
+            span = begin * size, end * size
+            slab = self._slabs.get(
+                (name, lines, begin), partial(self._slab, name, lines, width * size, span)
+            )
+            stop = min(last, end)
+            pieces.append(slab[:, (first - begin) * size : (stop - begin) * size])
+            first = stop
+        some = np.concatenate(pieces, axis=1)
+        return some if raw else _numbers(some, dtype)
+
+    def _slab(self, name: str, lines: tuple[int, int], width: int, span: tuple[int, int]) -> Any:
+        """Read the same bytes of every line."""
+        import numpy as np
+
+        if span == (0, width):
+            return self.bytes_of(name, lines[0] * width, lines[1] * width).reshape(-1, width)
+        slab: Any = np.empty((lines[1] - lines[0], span[1] - span[0]), np.uint8)
+        for line in range(len(slab)):
+            start = (lines[0] + line) * width
+            view = memoryview(slab[line])
+            self._source.read_into(name, start + span[0], start + span[1], view)
+        return slab
 
 
 def decoded_as(name: str, shape: tuple[int, ...], stored: str) -> TensorInfo:
