@@ -176,6 +176,16 @@ def _throughput(name: str, what: str, bench: Bench) -> Iterator[Row]:
     yield Row(f"{name.lower()}-speed", what, speed, "GB/s", None, ours.seconds, ours_runs=runs)
 
 
+def _format(what: str, suffix: str, dtype: str, bar: float | None, bench: Bench) -> Iterator[Row]:
+    """A pair in another format, over the safetensors pair that holds as many bytes."""
+    pair = bench.files.make(what, bench.scale.size_bytes)
+    ours = difflens(*(each.with_suffix(suffix) for each in (pair.left, pair.right)), code=1)
+    race = bench.race(ours, difflens(pair.left, pair.right, code=1))
+    note = f"{race[0].peak_bytes / 1e6:.0f} MB"
+    said = f"{suffix} pair, {dtype}, over the safetensors pair of that size"
+    yield _ratio(what.lower().replace("_", "-", 1), said, bar, race, note)
+
+
 def _memory(bench: Bench) -> Iterator[Row]:
     """Peak resident memory of the timed pair."""
     pair = bench.pair("F32")
@@ -265,5 +275,9 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
         for dtype in WIDTH
         if dtype not in ("F32", "BF16")
     },
+    "pytorch-f32": partial(_format, "pytorch_F32", ".pt", "F32", 1.2),
+    "pytorch-bf16": partial(_format, "pytorch_BF16", ".pt", "BF16", 1.2),
+    "gguf-f16": partial(_format, "gguf_F16", ".gguf", "F16", 1.2),
+    "gguf-q4_k": partial(_format, "gguf_Q4_K", ".gguf", "Q4_K decoded to F32", None),
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 TENSORS = 16  # of a changed pair, all of one size
 SHARDS = 150
 WIDTH = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1}
+_TORCH = {"F32": "float32", "BF16": "bfloat16"}
 _BLOCK = 1 << 22  # random values a tensor repeats: far more than a branch predictor remembers
 _SPREAD = {"F8_E4M3": 1.0}  # eight-bit weights are scaled before they are stored
 _SPRINKLE = 1 << 20  # bytes from one differing byte of a sparse pair to the next
@@ -67,7 +68,7 @@ class Files:
             arguments = [what, str(place), *map(str, numbers)]
             subprocess.run([sys.executable, "-m", "bench.files", *arguments], cwd=ROOT, check=True)
         pair = pair_in(place)
-        for path in pair:
+        for path in sorted(place.iterdir()):
             if path.is_file() and not _is_sparse(path):
                 _warm(path)
         return pair
@@ -259,8 +260,61 @@ def _write_header(file: BinaryIO, header: Header) -> int:
     return 8 + len(text)
 
 
+def _pytorch(dtype: str, folder: Path, size: int) -> None:
+    """Write a changed pair, and beside it the same tensors as torch saves them."""
+    import torch
+
+    _changed(dtype, folder, size)
+    pair = pair_in(folder)
+    for path in (pair.left, pair.right):
+        tensors = {
+            name: torch.frombuffer(bytearray(data), dtype=getattr(torch, _TORCH[dtype]))
+            for name, data in _stored(path)
+        }
+        torch.save(tensors, path.with_suffix(".pt"))
+
+
+def _gguf(kind: str, folder: Path, size: int) -> None:
+    """Write a changed pair, and beside it GGUF files of as many bytes when they are decoded."""
+    import gguf
+    import numpy as np
+
+    dtype = "F16" if kind == "F16" else "F32"
+    _changed(dtype, folder, size)
+    pair = pair_in(folder)
+    for seed, path in enumerate((pair.left, pair.right)):
+        writer = gguf.GGUFWriter(path.with_suffix(".gguf"), "llama")
+        for number, (name, data) in enumerate(_stored(path)):
+            if kind == "F16":
+                writer.add_tensor(name, np.frombuffer(data, np.float16))
+                continue
+            count = len(data) // 4 // 256  # blocks of 256 values in 144 bytes
+            blocks = np.random.default_rng([seed, number]).integers(
+                0, 256, (max(1, count), 144), np.uint8
+            )
+            blocks[:, :4] = np.frombuffer(np.array([0.01, 0.01], np.float16).tobytes(), np.uint8)
+            writer.add_tensor(name, blocks, raw_dtype=gguf.GGMLQuantizationType.Q4_K)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+
+def _stored(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the tensors of one of our own files."""
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        for name, entry in header.items():
+            begin, end = entry["data_offsets"]
+            file.seek(8 + length + begin)
+            yield name, file.read(end - begin)
+
+
 _MAKERS: dict[str, Callable[..., None]] = {
     **{dtype: partial(_changed, dtype) for dtype in WIDTH},
+    **{f"pytorch_{dtype}": partial(_pytorch, dtype) for dtype in _TORCH},
+    **{f"gguf_{kind}": partial(_gguf, kind) for kind in ("F16", "Q4_K")},
     "mixed": _mixed,
     "large": _large,
     "large_full": _large_full,

@@ -18,7 +18,7 @@ ROWS = {
     *(f"{dtype}-{peer}" for dtype in ("f32", "bf16")
       for peer in ("changed", "identical", "pread", "numpy")),
     *(f"{what}-speed" for what in ("f64", "f16", "f8_e4m3", "mixed")),
-    *("many", "many-memory"),
+    *("many", "many-memory", "pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
 }  # fmt: skip
 
 

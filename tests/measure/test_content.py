@@ -123,7 +123,7 @@ def test_names_shuffled_over_many_tensors_are_all_found(dtype):
         ({"a": random(15)}, {"c": random(15)}),
         ({"a": random(20)}, {"c": random(20).astype(np.float64)}),
         ({"a": random(20)}, {"c": random(20) + np.float32(1e-3)}),
-        ({"a": random(4, 5)}, {"c": random(2, 10).ravel()[:20].reshape(2, 10)}),
+        ({"a": random(4, 5)}, {"c": random(4, 5).reshape(2, 10)}),
         ({"a": random(6, 4)}, {"c": np.random.default_rng(1).permuted(random(6, 4), axis=1)}),
         ({"a": np.full(20, np.nan, "f4")}, {"c": np.full(20, np.nan, "f4")}),
     ],
@@ -196,8 +196,6 @@ def test_a_path_on_either_name_finds_the_pair():
 
 
 def test_statistics_are_there_where_they_are_asked_for():
-    (delta,) = found({"a": random(4, 8)}, {"b": random(8, 4)}, always=True).values() or [None]
-    del delta
     (delta,) = found({"a": random(4, 8)}, {"b": random(4, 8).T.copy()}, always=True).values()
 
     assert delta.measured(Scan).count == 32

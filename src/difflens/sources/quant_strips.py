@@ -101,7 +101,8 @@ class Made:
 
             with np.errstate(all="ignore"):  # a scale may be infinite: that is the file's affair
                 numbers = making.make(first, min(first + size, making.info.count))
-            return memoryview(np.ascontiguousarray(numbers, "<f4").reshape(-1)).cast("B")
+            flat: Any = np.ascontiguousarray(numbers, "<f4").reshape(-1)
+            return memoryview(flat).cast("B")
 
         strip: memoryview = self._strips.get((making.info.name, first), make)
         return first, strip

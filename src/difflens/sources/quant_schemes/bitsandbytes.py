@@ -94,13 +94,13 @@ def _state(parts: Parts, anchor: str) -> _State:
     if info.count > _LARGEST_STATE:
         raise Unfit(f"its quant_state takes {info.count} bytes")
     try:
-        said = json.loads(parts.bytes_of(anchor, 0, info.count).tobytes())
+        parsed = json.loads(parts.bytes_of(anchor, 0, info.count).tobytes())
     except (ValueError, RecursionError) as error:
         raise Unfit("its quant_state is no JSON") from error
-    said: Any = said if isinstance(said, dict) else {}
+    said: Any = parsed if isinstance(parsed, dict) else {}
     shape, block, nested = (said.get(key) for key in ("shape", "blocksize", "nested_blocksize"))
     offset = said.get("nested_offset", 0.0)
-    lengths = shape if isinstance(shape, list) else [None]
+    lengths: list[Any] = shape if isinstance(shape, list) else [None]
     whole = [*lengths, block, 256 if nested is None else nested]
     if not all(type(each) is int and 0 < each < 1 << 48 for each in whole) or block % 2:
         raise Unfit("its quant_state lacks a shape or a blocksize")
