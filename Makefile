@@ -75,6 +75,7 @@ $(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/kernel/*.[ch
 $(VENV)/.test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --group test
+	$(BIN)/python -m pip install --quiet --no-deps bitsandbytes compressed-tensors
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

@@ -71,6 +71,12 @@ class Diff:
     def __getitem__(self, name: str) -> Delta:
         """Give one tensor's delta; measures that one alone where the rest was not looked at yet."""
         pair = self._by_name[name]
-        if "deltas" in self.__dict__:
-            return next(delta for delta in self.deltas if delta.pair is pair)
-        return next(self._measure([pair]))
+        if "deltas" not in self.__dict__:
+            return next(self._measure([pair]))
+        # By name: what is tied, or paired by its content, has a pair of its own by now.
+        sides = {info.name for info in (pair.left, pair.right) if info}
+        return next(each for each in self.deltas if sides & _names(each))
+
+
+def _names(delta: Delta) -> set[str]:
+    return {info.name for info in (delta.pair.left, delta.pair.right) if info}

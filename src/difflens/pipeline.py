@@ -18,6 +18,7 @@ from .pairing.filters import kept
 from .pairing.ties import tie_candidates
 from .protocols import TensorSource
 from .records import Delta, Envelope, MetadataChange, Pair, Report
+from .sources.adapters import meant
 from .sources.derived import derived
 from .sources.describe import describe, metadata
 from .sources.handed import Model, handed
@@ -47,6 +48,7 @@ def diff(
         handed(model, format, limits) for model in (left, right)
     )
     about = metadata(left_name, before), metadata(right_name, after)
+    before, after = meant(before, after, about)
     matched = pair(before.tensors, after.tensors, match=match, known=facts(*about))
     pairs = kept(matched, path, ignore)
     before = derived(before, ((each.left, each.left_recipe) for each in pairs))

@@ -215,6 +215,7 @@ def test_json_has_a_row_with_an_envelope(tmp_path, command):
         "pairs": 11,
         "rounded": 0,
         "different": 1,
+        "constants": 0,
         "transforms": {"left transposed": 3, "left gates re-ordered": 4},
     }
     assert envelope["findings"][0]["text"] == "added"
@@ -229,6 +230,62 @@ def test_every_renderer_takes_it(tmp_path, command, output):
 
     assert (outcome.code, outcome.err) == (0, "")
     assert "onnx::MatMul_0" in outcome.out
+
+
+class Classifier(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 8, 3), torch.nn.LayerNorm(36)
+        self.first, self.last = torch.nn.Linear(36, 36), torch.nn.Linear(36, 4)
+        self.rnn = torch.nn.LSTM(4, 8, num_layers=2)
+
+    def forward(self, x):
+        hidden = self.first(self.norm(self.conv(x).flatten(2)))
+        return self.rnn(self.last(hidden))[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_torch_itself_exports_is_the_same_model(tmp_path, command):
+    network = Classifier().eval()
+    torch.save(network.state_dict(), tmp_path / "m.pt")
+    example = (torch.randn(2, 3, 8, 8),)
+    torch.onnx.export(network, example, str(tmp_path / "m.onnx"), dynamo=False)
+
+    outcome = command("m.pt", "m.onnx", VERIFY)
+
+    assert outcome.code == 0, outcome.out
+    assert outcome.lines[-1] == (
+        "same model: all 16 tensors hold the same values; "
+        "undone: left gates re-ordered (8), left transposed (2)"
+    )
+    assert "constants=" in outcome.out
+    assert command("m.onnx", "m.pt", VERIFY).code == 0
+
+
+@pytest.mark.parametrize("values", [np.float32([0.5]), np.float32([[1, 0], [0, 1]]), np.arange(17)])
+def test_what_a_graph_has_beside_is_no_excuse_for_weights(tmp_path, command, values):
+    left = saved(tmp_path / "m.pt", {"w": random(4, 4)})
+    right = exported(tmp_path / "m.onnx", {"w": random(4, 4), "extra": values})
+
+    assert command(left, right, VERIFY).code == 1
+
+
+def test_zeros_that_are_missing_from_a_graph_are_missing(tmp_path, command):
+    left = saved(tmp_path / "m.pt", {"w": random(4, 4), "bias": np.zeros(4, "f4")})
+    right = exported(tmp_path / "m.onnx", {"w": random(4, 4)})
+
+    assert command(left, right, VERIFY).code == 1
+    assert command(right, left, VERIFY).code == 1
+
+
+def test_the_steps_a_batch_norm_counted_are_no_weight(tmp_path, command):
+    counted = {"w": random(4, 4), "bn.num_batches_tracked": np.array(7)}
+    left = saved(tmp_path / "m.pt", counted)
+    right = exported(tmp_path / "m.onnx", {"w": random(4, 4)})
+    plain = hugging_face({"w": random(4, 4)}, tmp_path / "m.safetensors")
+
+    assert command(left, right, VERIFY).code == 0
+    assert command(left, plain, VERIFY).code == 1
 
 
 def test_quiet_brief_and_exit_zero_go_by_its_verdict(tmp_path, command):

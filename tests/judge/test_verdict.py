@@ -33,7 +33,7 @@ def test_a_rename_beyond_a_prefix_differs_one_by_prefix_does_not():
     wrapped = Totals(tensors=2, identical=2, renamed=2)
 
     assert verdict(moved).sentence == "different: 1 renamed, of 2 tensors"
-    assert verdict(wrapped).sentence == "equal: every value is the same; 2 carry another prefix"
+    assert verdict(wrapped).sentence == "equal: every value is the same; 2 carry another name"
 
 
 def test_all_that_differs_is_named_in_one_order():
@@ -68,7 +68,7 @@ def test_asides_are_told_and_make_it_equal_rather_than_identical():
 
     assert found.word == "equal"
     assert found.sentence == (
-        "equal: every value is the same; 2 carry another prefix, 1 stored once, as tied, "
+        "equal: every value is the same; 2 carry another name, 1 stored once, as tied, "
         "2 metadata keys changed"
     )
 

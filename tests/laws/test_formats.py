@@ -182,11 +182,10 @@ def test_the_same_values_in_two_formats_are_identical_and_exit_0(tmp_path, capsy
 def test_what_tensorflow_wrote_is_identical_to_the_same_arrays_in_an_archive(
     tmp_path, capsys, folder
 ):
-    arrays = np.load(FIXTURES / folder / "expected.npz")
     ending = "/.ATTRIBUTES/VARIABLE_VALUE"
-    np.savez(
-        tmp_path / "m.npz", **{key.removesuffix(ending): array for key, array in arrays.items()}
-    )
+    with np.load(FIXTURES / folder / "expected.npz") as arrays:
+        kept = {key.removesuffix(ending): array for key, array in arrays.items()}
+    np.savez(tmp_path / "m.npz", **kept)
     here = FIXTURES / folder
     left = here / "ckpt-2" if folder == "object_graph" else here
     # Keras keeps every variable once more, in a list.

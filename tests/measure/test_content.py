@@ -222,6 +222,35 @@ def test_fingerprints_do_not_depend_on_the_order_of_large_tensors():
     assert list(content._alike(one, [other])) == [other]
 
 
+@pytest.mark.parametrize("is_left", [True, False])
+def test_two_vectors_kept_in_one_are_told_apart(is_left):
+    parts = {"b_ih": random(32), "b_hh": random(32, seed=1), "other": random(32, seed=2)}
+    whole = {"B": np.concatenate([gates(parts[name], 0, 3, 1, 2) for name in ("b_ih", "b_hh")])}
+    whole["B"] = whole["B"][None]
+
+    deltas = found(whole, parts) if is_left else found(parts, whole)
+
+    names = [(each.pair.left, each.pair.right) for each in deltas.values()]
+    paired = {tuple(side.name for side in both) for both in names if all(both)}
+    expected = {("B[0]", "b_ih"), ("B[1]", "b_hh")}
+    assert paired == (expected if is_left else {(part, half) for half, part in expected})
+    lone = [each for each in deltas.values() if each.kind != "identical"]
+    assert [each.name for each in lone] == ["other"]
+    undone = {each.pair.transform for each in deltas.values()}
+    assert undone == {None, "left gates re-ordered"}
+
+
+def test_half_a_match_is_none():
+    whole = np.concatenate([random(32), random(32, seed=1)])
+
+    kinds = [
+        each.kind
+        for each in found({"B": whole}, {"a": random(32), "b": random(32, seed=5)}).values()
+    ]
+
+    assert set(kinds) == {"added", "removed"}
+
+
 def test_runs_of_rows_are_written_as_spans():
     assert content._spans([2, 3, 0, 1, 5, 4]) == ((2, 2), (0, 2), (5, 1), (4, 1))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from difflens.sources import open_model, quant_strips
-from difflens.sources.adapters import adapter_config, applied, is_adapter
+from difflens.sources.adapters import adapter_config, applied, is_adapter, meant
 from difflens.sources.describe import metadata
 from difflens.sources.memory import Memory
 
@@ -121,9 +121,11 @@ def test_the_base_may_have_more_or_fewer_prefixes(name):
 
 def test_a_module_that_may_be_two_of_the_bases_is_left_with_a_warning():
     base = {f"{tower}.{WEIGHT}": random(24, 40) for tower in ("text", "vision")}
-    source = merged(base, lora())
+    base["model.layers.1.q_proj.weight"] = random(24, 40)
+    adapter = lora() | lora(home="base_model.model.model.layers.1.q_proj")
+    source = merged(base, adapter)
 
-    assert not source._makings
+    assert list(source._makings) == ["model.layers.1.q_proj.weight"]
     assert "the base has no such weight" in source.warnings[0]
 
 
@@ -151,9 +153,15 @@ def test_patterns_give_modules_their_own_rank_and_alpha():
     ],
 )  # fmt: skip
 def test_what_the_settings_leave_unclear_is_not_applied(config, reason):
-    source = merged({WEIGHT: random(24, 40)}, lora(), **config)
+    other = "base_model.model.model.embed"
+    embedding = {
+        f"{other}.lora_embedding_A": random(5, 9),
+        f"{other}.lora_embedding_B": random(3, 5),
+    }
+    base = {WEIGHT: random(24, 40), "model.embed.weight": random(9, 3)}
+    source = merged(base, lora() | (embedding if "r" in config else {}), **config)
 
-    assert source.tensors[WEIGHT].stored is None
+    assert WEIGHT not in source.tensors or source.tensors[WEIGHT].stored is None
     assert len(source.warnings) == 1
     assert reason in source.warnings[0]
 
@@ -167,12 +175,48 @@ def test_what_the_settings_leave_unclear_is_not_applied(config, reason):
     ],
 )  # fmt: skip
 def test_matrices_that_do_not_fit_are_not_applied(adapter):
-    base = {WEIGHT: random(24, 40)}
-    source = merged(base, adapter)
+    base = {WEIGHT: random(24, 40), "model.layers.1.q_proj.weight": random(24, 40)}
+    source = merged(base, adapter | lora(home="base_model.model.model.layers.1.q_proj"))
 
     assert close(values(source, WEIGHT), base[WEIGHT])
     assert len(source.warnings) == 1
     assert "'model.layers.0.q_proj'" in source.warnings[0]
+
+
+def test_an_adapter_of_another_model_is_not_taken_for_no_change():
+    adapter = Memory(lora())
+    source = applied(Memory({"conv.weight": random(3, 3)}), adapter, CONFIG)
+
+    assert source is adapter
+    assert "none of it can be applied: the base has no such weight" in source.warnings[0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_adapter_beside_its_base_stands_for_the_merged_model(first):
+    base, adapter = {WEIGHT: random(24, 40)}, lora()
+    settings = {f"adapter_config.json: {key}": json.dumps(each) for key, each in CONFIG.items()}
+    sources, about = (Memory(adapter), Memory(base)), (settings, dict[str, str]())
+    plain, both = meant(*sources, about)[::-1] if first else meant(*sources[::-1], about[::-1])
+
+    assert plain is sources[1]
+    assert close(values(both, WEIGHT), base[WEIGHT] + 4 * product(adapter))
+
+
+def test_two_adapters_are_what_they_hold():
+    one, other = Memory(lora()), Memory(lora(rank=8))
+
+    assert meant(one, other, ({}, {})) == (one, other)
+
+
+def test_an_adapter_of_a_quantised_base_is_added_to_what_was_decoded():
+    codes = torch.randint(-127, 128, (24, 40), dtype=torch.int8)
+    base = {WEIGHT: codes, f"{WEIGHT}_scale": torch.tensor([0.5])}
+    settings = {f"adapter_config.json: {key}": json.dumps(each) for key, each in CONFIG.items()}
+    adapter = lora()
+    plain, both = meant(Memory(base), Memory(adapter), ({}, settings))
+
+    assert close(values(plain, WEIGHT), codes * 0.5)
+    assert close(values(both, WEIGHT), codes * 0.5 + 4 * product(adapter))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Derived tensors: what a recipe makes is what numpy makes of the whole array."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def whole(source: Derived, cuts: list[int]) -> bytes:
     size = source.tensors["new"].size_bytes
     edges = sorted({0, size, *(cut % (size + 1) for cut in cuts)})
     parts = []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         part = bytearray(stop - start)
         assert source.read_into("new", start, stop, memoryview(part)) == stop - start
         parts.append(bytes(part))

@@ -78,7 +78,7 @@ def test_double_complex_numbers_are_read_as_pairs_of_doubles(layout, order, tmp_
     model = open_model(tmp_path / "z.npy")
 
     info = model.tensors["z"]
-    assert ("F64", (2, 3, 2), "complex128") == (info.dtype, info.shape, info.stored)
+    assert (info.dtype, info.shape, info.stored) == ("F64", (2, 3, 2), "complex128")
     assert array.astype("<c16").tobytes() == whole(model)
     model.close()
 

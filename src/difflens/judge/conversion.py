@@ -16,15 +16,20 @@ DIFFERENT = "not the same"
 Word = Literal["same", "rounded", "different"]
 
 _MOST_NAMED = 5
+# Formats that hold a graph beside the weights, and so constants that belong to no weight.
+_GRAPHS = frozenset({"onnx", "frozen-graph", "saved-model"})
+_FEW = 16  # elements of an integer tensor that is an axis, a shape or a counter
 _SHUFFLED = "rows shuffled"  # as `measure.content` says it: an order no converter writes
 _WORDS = {"uncompared": "not compared", "paired": "values not read", "reshaped": "another shape"}
 _BASIS = {
-    "verdict": "the worst of all pairs; tied weights and metadata do not count",
+    "verdict": "the worst of all pairs; tied weights, metadata and constants of a graph do not"
+    " count",
     "worst": "tensors that are not the same, the furthest first; what has no distance before those",
     "pairs": "rows of the report",
     "rounded": "pairs of which no element moved by more than half a unit in the last place of the"
     " coarser dtype",
     "different": "pairs that moved further, or have no partner, or could not be compared",
+    "constants": "what only a graph has: zeros, or a few integers; and counters of training steps",
     "transforms": "what was undone before comparing, with the number of pairs",
 }
 
@@ -38,11 +43,29 @@ class Conversion(NamedTuple):
     rounded: tuple[Row, ...]
     worst: tuple[Row, ...]
     transforms: dict[str, int]
+    constants: int = 0
 
 
-def conversion(rows: Iterable[Row]) -> Conversion:
+def conversion(rows: Iterable[Row], *, left_format: str = "", right_format: str = "") -> Conversion:
     """Judge the rows of a report; a pure function of kinds, figures and transforms."""
-    rows = tuple(rows)
+    given = tuple(rows)
+    graphs = {"removed": left_format in _GRAPHS, "added": right_format in _GRAPHS}
+    rows = tuple(row for row in given if not _is_constant(row, graphs))
+    return _judged(rows)._replace(constants=len(given) - len(rows))
+
+
+def _is_constant(row: Row, graphs: dict[str, bool]) -> bool:
+    """Does only a graph need it? Exporters write shapes, axes and the zeros a state begins with."""
+    info, stats = row.left or row.right, row.left_stats or row.right_stats
+    if info is None or row.kind not in graphs or not any(graphs.values()):
+        return False
+    if not graphs[row.kind]:  # batch norm counts its steps, which no graph needs
+        return info.name.endswith("num_batches_tracked")
+    few = info.dtype[0] in "IUB" and info.dtype != "BF16" and info.count <= _FEW
+    return few or (stats is not None and stats.zeros == info.count)
+
+
+def _judged(rows: tuple[Row, ...]) -> Conversion:
     words = [_word(row) for row in rows]
     rounded = tuple(row for row, word in zip(rows, words, strict=True) if word == "rounded")
     different = [row for row, word in zip(rows, words, strict=True) if word == "different"]
@@ -63,7 +86,8 @@ def conversion(rows: Iterable[Row]) -> Conversion:
 
 def verified(report: Report) -> Report:
     """Put this judgement in the place of the usual verdict, and beside the analyses."""
-    found = conversion(report.tensors)
+    formats = {"left_format": report.left.format, "right_format": report.right.format}
+    found = conversion(report.tensors, **formats)
     fields: dict[str, Any] = {name: getattr(report, name) for name in report.__struct_fields__}
     differs = found.word == "different"
     fields["verdict"] = Verdict(differs, "different" if differs else "equal", found.sentence)
@@ -83,6 +107,7 @@ def _envelope(found: Conversion) -> Envelope:
             "pairs": found.rows,
             "rounded": len(found.rounded),
             "different": len(found.worst),
+            "constants": found.constants,
             "transforms": found.transforms,
         },
         basis=_BASIS,

@@ -40,7 +40,7 @@ def verdict(totals: Totals, *, metadata_changes: int = 0, epsilon: float = 0.0) 
 def _asides(totals: Totals, metadata_changes: int) -> list[str]:
     asides = []
     if totals.renamed:
-        asides.append(f"{totals.renamed} carry another prefix")
+        asides.append(f"{totals.renamed} carry another name")
     if totals.tied:
         asides.append(f"{totals.tied} stored once, as tied")
     if metadata_changes:

@@ -36,6 +36,14 @@ _CLOSE = 1e-9  # sums depend on the order of their terms by rounding alone
 _GATES = {(0, 3, 1, 2), (0, 2, 3, 1), (0, 2, 1, 3), (0, 3, 2, 1), (1, 0, 2)}
 
 
+class _Work(NamedTuple):
+    """Where to measure, how to follow recipes, and whether statistics are always wanted."""
+
+    engine: Engine
+    derive: Derive
+    always: bool
+
+
 class _Held(NamedTuple):
     """A leftover with what one pass over it tells."""
 
@@ -59,25 +67,84 @@ def by_content(
     `derive` makes tensors by recipe. What two tensors of a side could be stays unpaired.
     """
     lone = list(lone)
+    work = _Work(engine, derive, always)
+    found = _matched(lone, left, right, work)
+    rest = [each for each in lone if id(each) not in found]
+    found |= _in_halves(rest, left, right, work, whole_is_left=True)
+    found |= _in_halves(rest, left, right, work, whole_is_left=False)
+    return found
+
+
+def _matched(
+    lone: list[Pair], left: TensorSource, right: TensorSource, work: _Work
+) -> dict[int, Delta]:
     lefts = [(each, each.left) for each in lone if each.left and not each.right]
     rights = [(each, each.right) for each in lone if each.right and not each.left]
     if not (lefts and rights) or max(len(lefts), len(rights)) > _MOST:
         return {}
     looks = {_look(info) for _, info in lefts} & {_look(info) for _, info in rights} - {None}
     held = [
-        list(_fingerprints([each for each in side if _look(each[1]) in looks], source, engine))
+        list(_fingerprints([each for each in side if _look(each[1]) in looks], source, work.engine))
         for side, source in ((lefts, left), (rights, right))
     ]
     found: dict[int, Delta] = {}
     for one, other in _proposals(*held):
         for pair in _layouts(Side(left, one.info), Side(right, other.info)):
-            before = derive(left, [(pair.left, pair.left_recipe)])
-            after = derive(right, [(pair.right, pair.right_recipe)])
-            delta = next(deltas([pair], before, after, engine, always=always))
+            before = work.derive(left, [(pair.left, pair.left_recipe)])
+            after = work.derive(right, [(pair.right, pair.right_recipe)])
+            delta = next(deltas([pair], before, after, work.engine, always=work.always))
             if delta.kind == "identical":
                 found[id(one.lone)] = found[id(other.lone)] = delta
                 break
     return found
+
+
+def _in_halves(
+    lone: list[Pair], left: TensorSource, right: TensorSource, work: _Work, *, whole_is_left: bool
+) -> dict[int, Delta]:
+    """Match vectors of which the other side keeps two in one: ONNX does so with LSTM biases."""
+    sides: list[list[tuple[Pair, TensorInfo]]] = [[], []]
+    for each in lone:
+        info = each.left or each.right
+        if info and info.count in info.shape and _look(info):
+            sides[(each.left is not None) == whole_is_left].append((each, info))
+    parts, wholes = sides
+    lengths = {(info.dtype, 2 * info.count) for _, info in parts}
+    wholes = [(each, info) for each, info in wholes if (info.dtype, info.count) in lengths]
+    if not wholes or len(parts) < 2:
+        return {}
+    source = left if whole_is_left else right
+    flat = ((_seen_as(info, info.name, info.count), Recipe(info.name)) for _, info in wholes)
+    cut = [_halves(info) for _, info in wholes]
+    source = work.derive(work.derive(source, flat), (half for both in cut for half in both))
+    pieces = [
+        [Pair(half, None) if whole_is_left else Pair(None, half) for half, _ in both]
+        for both in cut
+    ]
+    among = [*(piece for both in pieces for piece in both), *(each for each, _ in parts)]
+    sources = (source, right) if whole_is_left else (left, source)
+    matched = _matched(among, *sources, work)
+    found: dict[int, Delta] = {}
+    for (whole, _), (first, second) in zip(wholes, pieces, strict=True):
+        if id(first) in matched and id(second) in matched:
+            both_deltas = {id(matched[id(piece)]) for piece in (first, second)}
+            found[id(whole)] = matched[id(first)]
+            for part, _ in parts:
+                if id(part) in matched and id(matched[id(part)]) in both_deltas:
+                    found[id(part)] = matched[id(part)]
+    return found
+
+
+def _halves(info: TensorInfo) -> list[tuple[TensorInfo, Recipe]]:
+    half = info.count // 2
+    return [
+        (_seen_as(info, f"{info.name}[{at}]", half), Recipe(info.name, ((at * half, half),)))
+        for at in (0, 1)
+    ]
+
+
+def _seen_as(info: TensorInfo, name: str, length: int) -> TensorInfo:
+    return TensorInfo(name, info.dtype, (length,), info.stored)
 
 
 def once(chosen: Iterable[Pair], known: Mapping[int, Delta]) -> Iterator[Pair]:
@@ -143,15 +210,15 @@ def _layouts(left: Side, right: Side) -> Iterator[Pair]:
     before, after = left.info, right.info
     core, other = (tuple(d for d in info.shape if d != 1) for info in (before, after))
     if core == other:
-        seen = f"right {list(after.shape)} seen as {list(before.shape)}"
+        seen = f"{list(after.shape)} seen as {list(before.shape)}"
         same = before.shape == after.shape
-        yield Pair(before, after, CONTENT) if same else _right(before, after, seen)
+        yield Pair(before, after, CONTENT) if same else _undone(before, after, "right", seen)
     whole_bytes = bits(before.dtype) % 8 == 0
     if whole_bytes and len(core) == 2 and core == other[::-1]:
         if before.shape[0] == core[0]:
-            yield _left(before, after, "left transposed", transposed=True)
+            yield _undone(before, after, "left", "transposed", transposed=True)
         elif after.shape[0] == other[0]:
-            yield _right(before, after, "right transposed", transposed=True)
+            yield _undone(before, after, "right", "transposed", transposed=True)
     if whole_bytes and core == other and core[0] <= _MOST_ROWS:
         yield from _reordered(left, right, core[0])
 
@@ -163,10 +230,10 @@ def _reordered(left: Side, right: Side, count: int) -> Iterator[Pair]:
     before, after = left.info, right.info
     if before.shape[0] == count:
         order = [rows[0][each] for each in rows[1]]
-        yield _left(before, after, f"left {_said(order)}", rows=_spans(order))
+        yield _undone(before, after, "left", _said(order), rows=_spans(order))
     elif after.shape[0] == count:  # a leading 1 in front of the left's rows
         order = [rows[1][each] for each in rows[0]]
-        yield _right(before, after, f"right {_said(order)}", rows=_spans(order))
+        yield _undone(before, after, "right", _said(order), rows=_spans(order))
 
 
 def _rows(side: Side, count: int) -> dict[bytes, int]:
@@ -211,25 +278,20 @@ def _spans(order: list[int]) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def _left(
+def _undone(
     before: TensorInfo,
     after: TensorInfo,
+    side: str,
     said: str,
     *,
     rows: tuple[tuple[int, int], ...] = (),
     transposed: bool = False,
 ) -> Pair:
-    look = TensorInfo(before.name, before.dtype, after.shape, before.stored)
-    return Pair(look, after, CONTENT, said, Recipe(before.name, rows, transposed), None)
-
-
-def _right(
-    before: TensorInfo,
-    after: TensorInfo,
-    said: str,
-    *,
-    rows: tuple[tuple[int, int], ...] = (),
-    transposed: bool = False,
-) -> Pair:
-    look = TensorInfo(after.name, after.dtype, before.shape, after.stored)
-    return Pair(before, look, CONTENT, said, None, Recipe(after.name, rows, transposed))
+    """Pair the two, one of them as a recipe makes it: in the shape of the other."""
+    made, shape = (before, after.shape) if side == "left" else (after, before.shape)
+    look = TensorInfo(made.name, made.dtype, shape, made.stored)
+    recipe = Recipe(made.name, rows, transposed)
+    said = f"{side} {said}"
+    if side == "left":
+        return Pair(look, after, CONTENT, said, recipe, None)
+    return Pair(before, look, CONTENT, said, None, recipe)

@@ -181,8 +181,16 @@ def _merged(states: list[State]) -> bytes | bytearray | None:
 
 
 def _kind(pair: Pair, scan: Scan, epsilon: float) -> Kind:
-    if pair.left and pair.right and pair.left.dtype != pair.right.dtype:
+    if _is_recast(pair):
         return "recast"
     if scan.changed == 0:
         return "identical"
     return "within_epsilon" if epsilon > 0 and scan.over_epsilon == 0 else "changed"
+
+
+def _is_recast(pair: Pair) -> bool:
+    """Is it stored in another dtype? What was decoded to one has no dtype of its own to compare."""
+    left, right = pair.left, pair.right
+    if left is None or right is None or left.stored or right.stored:
+        return False
+    return left.dtype != right.dtype

@@ -21,16 +21,32 @@ from .adapter_names import Homes, Pairs, Slot, alpha_of, sorted_names
 from .folders import listed
 from .quant_schemes.parts import LONGEST_UNIT, SCALES, Parts, Unfit
 from .quant_strips import Made, Making
+from .quantised import decoded
 
 _CONFIG = "adapter_config.json: "
+_PLAIN = "the adapter is compared as the tensors it holds: "
 _MARKS = (".lora_A", ".lora_embedding_A")
 _LARGEST_MATRIX = 1 << 24  # elements of the matrix every row needs
 _FLOATS = SCALES - {"F8_E8M0"}
 
 
+def meant(
+    left: TensorSource, right: TensorSource, about: tuple[Mapping[str, str], Mapping[str, str]]
+) -> tuple[TensorSource, TensorSource]:
+    """Give two models as what they mean: weights decoded, an adapter beside its base merged."""
+    left, right = decoded(left, about[0]), decoded(right, about[1])
+    adapters = is_adapter(left), is_adapter(right)
+    if adapters == (True, False):
+        return applied(right, left, adapter_config(about[0])), right
+    if adapters == (False, True):
+        return left, applied(left, right, adapter_config(about[1]))
+    return left, right
+
+
 def is_adapter(source: TensorSource) -> bool:
     """Are these LoRA matrices without the model they belong to?"""
-    found = any(mark in name for name in source.tensors for mark in _MARKS)
+    loras = [name for name in source.tensors if ".lora_" in name]
+    found = any(mark in name for name in loras for mark in _MARKS)
     return found and not any(".base_layer." in name for name in source.tensors)
 
 
@@ -53,7 +69,7 @@ def applied(
     slots, others = sorted_names(adapter.tensors)
     refusal = _refusal(config, adapter)
     if refusal or not config:
-        adapter.warnings.append(f"the adapter is compared as the tensors it holds: {refusal}")
+        adapter.warnings.append(_PLAIN + refusal)
         return adapter
     homes = Homes(base.tensors)
     tensors = dict(base.tensors)
@@ -67,6 +83,10 @@ def applied(
             tensors[making.info.name] = making.info
         except Unfit as fault:
             left.setdefault(str(fault), []).append(module)
+    if not makings:  # an adapter of another model, which would else look like no change
+        reasons = [f"{reason} ({listed(names, 1)})" for reason, names in left.items()]
+        adapter.warnings.append(f"{_PLAIN}none of it can be applied: {'; '.join(reasons)}")
+        return adapter
     elsewhere: dict[str, tuple[TensorSource, str]] = {}
     for name, target in others.items():
         if not target:

@@ -14,10 +14,11 @@ from itertools import accumulate
 from typing import Any
 
 from ..dtypes import bits
-from ..protocols import TensorSource
+from ..protocols import ModelFile, TensorSource
 from ..records import Recipe, TensorInfo
 
 _STRIP = 32 * 1024**2  # bytes of a transposed tensor that are made at a time
+_MOST_STRIPS = 2
 _NUMPY = {"F32": "<f4", "F64": "<f8", "F16": "<f2"}
 
 
@@ -38,7 +39,8 @@ class Derived:
         """Take over a source; `recipes` gives each derived tensor's look and making."""
         self._source = source
         self._recipes = {name: recipe for name, (_, recipe) in recipes.items()}
-        self._rows = {name: _Rows(source, recipe) for name, recipe in self._recipes.items()}
+        strips = _Strips()
+        self._rows = {name: _Rows(source, recipe, strips) for name, recipe in self._recipes.items()}
         self.format = source.format
         self.metadata = source.metadata
         self.warnings = source.warnings
@@ -72,6 +74,13 @@ class Derived:
         buffer[: stop - start] = shifted[start - first * width : stop - first * width]
         return stop - start
 
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Say where a tensor lies that is as it was stored."""
+        if name in self._recipes or not hasattr(self._source, "place"):
+            return None
+        found: tuple[ModelFile, int] | None = self._source.place(name)
+        return found
+
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the files are not the ones that were opened."""
         self._source.confirm()
@@ -81,10 +90,26 @@ class Derived:
         self._source.close()
 
 
+class _Strips:
+    """The few strips that were turned last: threads work on neighbouring ones."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._kept: dict[tuple[str, int], bytes] = {}
+
+    def get(self, key: tuple[str, int]) -> bytes | None:
+        return self._kept.get(key)
+
+    def keep(self, key: tuple[str, int], strip: bytes) -> None:
+        while len(self._kept) >= _MOST_STRIPS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = strip
+
+
 class _Rows:
     """The bytes of a stored tensor, its rows in the order a recipe wants, or turned on its side."""
 
-    def __init__(self, source: TensorSource, recipe: Recipe) -> None:
+    def __init__(self, source: TensorSource, recipe: Recipe, strips: _Strips) -> None:
         base = source.tensors[recipe.base]
         self._source, self._base = source, recipe.base
         self._length = base.shape[0] if base.shape else 1
@@ -93,8 +118,7 @@ class _Rows:
         self._transposed = recipe.transposed
         self._spans = recipe.rows or ((0, self._across if recipe.transposed else self._length),)
         self._ends = list(accumulate(count * self._row_bytes for _, count in self._spans))
-        self._lock = threading.Lock()
-        self._strip: tuple[int, bytes] = (-1, b"")
+        self._strips = strips
 
     @property
     def _across(self) -> int:
@@ -134,8 +158,9 @@ class _Rows:
 
         rows = max(1, _STRIP // max(1, self._row_bytes))
         first = row - row % rows
-        with self._lock:
-            if self._strip[0] != first:
+        with self._strips.lock:
+            strip = self._strips.get((self._base, first))
+            if strip is None:
                 last = min(first + rows, self._across)
                 pieces = np.empty((self._length, (last - first) * self._width), np.uint8)
                 for line in range(self._length):
@@ -143,5 +168,6 @@ class _Rows:
                     view = memoryview(pieces[line])
                     self._source.read_into(self._base, begin, begin + len(view), view)
                 turned = pieces.reshape(self._length, last - first, self._width).transpose(1, 0, 2)
-                self._strip = (first, turned.tobytes())
-            return first * self._row_bytes, self._strip[1]
+                strip = turned.tobytes()
+                self._strips.keep((self._base, first), strip)
+        return first * self._row_bytes, strip

@@ -29,7 +29,8 @@ _PREFERENCE = (
     ".npz",
 )  # fmt: skip
 _BESIDE = (
-    "config.json", "generation_config.json", "adapter_config.json", "preprocessor_config.json",
+    "config.json", "generation_config.json", "quantize_config.json", "quant_config.json",
+    "adapter_config.json", "preprocessor_config.json",
     "processor_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
     "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja", "chat_template.json",
