@@ -18,10 +18,9 @@ from .pairing.filters import kept
 from .pairing.ties import tie_candidates
 from .protocols import TensorSource
 from .records import Delta, Envelope, MetadataChange, Pair, Report
-from .sources.adapters import meant
 from .sources.derived import derived
 from .sources.describe import describe, metadata
-from .sources.handed import Model, handed
+from .sources.handed import Model, handed, meant
 
 
 def diff(
