@@ -13,12 +13,14 @@ setup(
             sources=[
                 "src/difflens/kernel/module.c",
                 "src/difflens/kernel/scan.c",
+                "src/difflens/kernel/moments.c",
+                "src/difflens/kernel/careful.c",
                 "src/difflens/kernel/files.c",
                 "src/difflens/kernel/loops_baseline.c",
                 "src/difflens/kernel/loops_avx2.c",
                 "src/difflens/kernel/loops_avx512.c",
             ],
-            depends=["src/difflens/kernel/scan.h", "src/difflens/kernel/loops.h"],
+            depends=[f"src/difflens/kernel/{name}.h" for name in ("scan", "parts", "loops")],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=[
                 "-std=gnu11",

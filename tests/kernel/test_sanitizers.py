@@ -29,7 +29,8 @@ def compiler(tmp_path_factory) -> str:
 def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(compiler, tmp_path):
     program = tmp_path / "drive"
     loops = sorted(KERNEL.glob("loops_*.c"))
-    sources = [KERNEL / "scan.c", KERNEL / "files.c", *loops, HERE / "drive.c"]
+    own = [KERNEL / f"{name}.c" for name in ("scan", "moments", "careful", "files")]
+    sources = [*own, *loops, HERE / "drive.c"]
     command = [compiler, *STRICT, *WATCHED, f"-I{KERNEL}", *sources, "-lm", "-o", program]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr

@@ -1,0 +1,159 @@
+/* Scans a block one element at a time: where values are not finite, or integers too large. */
+
+#include "parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The difference of two 64-bit integers, rounded once: their doubles may be equal when they are not. */
+static double exact_difference(enum dtype type, const uint8_t *left, const uint8_t *right)
+{
+    if (type == I64) {
+        int64_t a, b;
+        memcpy(&a, left, 8);
+        memcpy(&b, right, 8);
+        return b >= a ? (double)((uint64_t)b - (uint64_t)a) : -(double)((uint64_t)a - (uint64_t)b);
+    }
+    uint64_t a, b;
+    memcpy(&a, left, 8);
+    memcpy(&b, right, 8);
+    return b >= a ? (double)(b - a) : -(double)(a - b);
+}
+
+int difflens_exact(const struct decoded *run)
+{
+    return run->type[LEFT] == run->type[RIGHT]
+           && (run->type[LEFT] == I64 || run->type[LEFT] == U64);
+}
+
+static double difference(const struct decoded *run, size_t i)
+{
+    if (difflens_exact(run))
+        return exact_difference(run->type[LEFT], run->bytes[LEFT] + 8 * i,
+                                run->bytes[RIGHT] + 8 * i);
+    return run->value[RIGHT][i] - run->value[LEFT][i];
+}
+
+static void count_side(const struct decoded *run, int side, struct state *block)
+{
+    struct side_counts *counts = &block->counts[side];
+    struct side_values *values = &block->values[side];
+    int64_t finite = 0;
+    for (size_t i = 0; i < run->n; i++) {
+        double x = run->value[side][i];
+        if (isfinite(x)) {
+            x += 0.0; /* a zero has no sign here */
+            counts->zeros += x == 0;
+            if (finite == 0 || x < values->min) values->min = x;
+            if (finite == 0 || x > values->max) values->max = x;
+            finite++;
+        } else {
+            counts->nan += isnan(x);
+            counts->positive_infinite += x > 0;
+            counts->negative_infinite += x < 0;
+        }
+    }
+}
+
+/* Sums of one side's finite values: the other side may be anything. */
+static void sum_side(const struct decoded *run, int side, struct state *block)
+{
+    struct sums sums = {0};
+    int64_t finite = 0;
+    double pivot = difflens_mean(run->value[side], run->value[side], run->n);
+    for (size_t i = 0; i < run->n; i++) {
+        double value = run->value[side][i], x = value - pivot, square = x * x;
+        if (!isfinite(value)) continue;
+        finite++;
+        sums.s1[side] += x;
+        sums.s2[side] += square;
+        sums.s3[side] += square * x;
+        sums.s4[side] += square * square;
+        sums.magnitude[side] += magnitude(value);
+    }
+    if (finite == 0) return;
+    struct side_values whole = difflens_centred(&sums, side, finite, pivot);
+    whole.min = block->values[side].min;
+    whole.max = block->values[side].max;
+    block->values[side] = whole;
+}
+
+static void sum_pairs(const struct decoded *run, struct state *block)
+{
+    double pivot[SIDES] = {difflens_mean(run->value[LEFT], run->value[RIGHT], run->n),
+                           difflens_mean(run->value[RIGHT], run->value[LEFT], run->n)};
+    double s1[SIDES] = {0}, s2[SIDES] = {0}, cross = 0, n = 0;
+    for (size_t i = 0; i < run->n; i++) {
+        double left = run->value[LEFT][i], right = run->value[RIGHT][i];
+        if (!isfinite(left) || !isfinite(right)) continue;
+        double a = left - pivot[LEFT], b = right - pivot[RIGHT];
+        double d = difference(run, i), move = magnitude(d);
+        n++;
+        s1[LEFT] += a, s1[RIGHT] += b;
+        s2[LEFT] += a * a, s2[RIGHT] += b * b;
+        cross += a * b;
+        block->abs_sum += move;
+        block->square_sum += d * d;
+        block->sign_flips += (left < 0 && right > 0) || (left > 0 && right < 0);
+        if (move > block->max_abs) {
+            block->max_abs = move;
+            block->max_abs_at = (int64_t)i;
+        }
+    }
+    if (n == 0) return;
+    block->pairs = (int64_t)n;
+    block->comoment = cross - s1[LEFT] * (s1[RIGHT] / n);
+    for (int side = LEFT; side < SIDES; side++) {
+        double m2 = s2[side] - s1[side] * (s1[side] / n);
+        block->pair_mean[side] = pivot[side] + s1[side] / n;
+        block->pair_m2[side] = m2 < 0 ? 0 : m2;
+    }
+}
+
+/* Which elements are equal, and which moved too far, each pair on its own. */
+static void compare_pairs(const struct loops *loops, const struct decoded *run, double epsilon,
+                          struct state *block)
+{
+    int same_type = run->type[LEFT] == run->type[RIGHT];
+    struct rounding rounding[SIDES] = {difflens_rounding[run->type[LEFT]], difflens_rounding[run->type[RIGHT]]};
+    for (size_t i = 0; i < run->n; i++) {
+        double left = run->value[LEFT][i], right = run->value[RIGHT][i];
+        int finite = isfinite(left) && isfinite(right), both_nan = isnan(left) && isnan(right);
+        double d = finite ? difference(run, i) : 0;
+        int equal = finite ? d == 0 : left == right, alike = equal || both_nan;
+        block->value_equal += equal;
+        block->over_epsilon += finite ? magnitude(d) > epsilon : !alike;
+        if (same_type) {
+            block->over_rounding += !alike;
+            continue;
+        }
+        block->bit_equal += both_nan || (equal && !signbit(left) == !signbit(right));
+        block->over_rounding += finite ? loops->over_rounding(&left, &right, 1, rounding) : !alike;
+    }
+}
+
+int64_t difflens_equal_bits(const struct loops *loops, const struct decoded *run)
+{
+    enum dtype type = run->type[LEFT];
+    if (type != F4)
+        return loops->equal(run->bytes[LEFT], run->bytes[RIGHT], run->n, difflens_bits[type] / 8u);
+    int64_t same = 0;
+    for (size_t i = 0; i < run->n / 2; i++) {
+        uint8_t other = run->bytes[LEFT][i] ^ run->bytes[RIGHT][i];
+        same += ((other & 0x0f) == 0) + ((other & 0xf0) == 0);
+    }
+    return same;
+}
+
+void difflens_careful(const struct loops *loops, const struct decoded *run, double epsilon,
+                      struct state *block)
+{
+    block->count = (int64_t)run->n;
+    for (int side = LEFT; side < SIDES; side++) {
+        count_side(run, side, block);
+        sum_side(run, side, block);
+    }
+    sum_pairs(run, block);
+    compare_pairs(loops, run, epsilon, block);
+    if (run->type[LEFT] == run->type[RIGHT]) block->bit_equal = difflens_equal_bits(loops, run);
+}
