@@ -89,6 +89,7 @@ class Checkpoint:
         self._file = file
         self._where = visible(str(file.path))
         self._files: dict[str, File] = {}
+        self._checked: set[tuple[str, Piece]] = set()
         self._opened: dict[Range, TorchSource] = {}
         self._lock = threading.Lock()
         self._layouts: dict[str, Layout] = {}
@@ -212,8 +213,10 @@ class Checkpoint:
             opened = self._opened.get(piece.range)
             if opened is None:
                 opened = Archive(self._part(piece.range)).open(self.format)
-                self._check(name, piece, opened)
                 self._opened[piece.range] = opened
+            if (name, piece) not in self._checked:  # two pieces may claim one range
+                self._check(name, piece, opened)
+                self._checked.add((name, piece))
         return opened
 
     def _check(self, name: str, piece: Piece, opened: TorchSource) -> None:
