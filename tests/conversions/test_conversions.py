@@ -317,3 +317,19 @@ def test_exact_matching_undoes_nothing(tmp_path):
     report = pipeline.report(pipeline.diff(left, right, match="exact"))
 
     assert {row.kind for row in report.tensors} == {"added", "removed"}
+
+
+def test_a_fused_gate_and_up_is_taken_apart(tmp_path):
+    fused, split = {"model.norm.weight": random(8)}, {"output_norm.weight": random(8)}
+    for n in range(2):
+        both = random(24, 8, seed=n)
+        fused[f"model.layers.{n}.mlp.gate_up_proj.weight"] = both
+        fused[f"model.layers.{n}.mlp.down_proj.weight"] = random(8, 12, seed=n)
+        split[f"blk.{n}.ffn_gate.weight"], split[f"blk.{n}.ffn_up.weight"] = both[:12], both[12:]
+        split[f"blk.{n}.ffn_down.weight"] = random(8, 12, seed=n)
+    left = hugging_face(fused, tmp_path / "a.safetensors")
+    right = hugging_face(split, tmp_path / "b.safetensors")
+
+    there, back = difflens.diff(left, right).report(), difflens.diff(right, left).report()
+
+    assert {row.kind for row in (*there.tensors, *back.tensors)} == {"identical"}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..errors import UnknownName
 from ..records import Pair, TensorInfo
+from .blocks import pair_by_structure
 from .facts import Facts, facts
 from .names import RULES, core_of, rule
 from .order import natural_key
@@ -45,7 +46,10 @@ def pair(
         lone_right = {name: info for name, info in right.items() if name not in found}
         if match == "auto" and lone_left and lone_right:
             found |= _renamed(lone_left, lone_right, tuple(found))
-            found |= _converted(lone_left, lone_right, known or Facts())
+            found |= _taken(
+                pair_by_role(lone_left, lone_right, known or Facts()), lone_left, lone_right
+            )
+            found |= _taken(pair_by_structure(lone_left, lone_right), lone_left, lone_right)
         found |= {name: Pair(info, None, ALONE) for name, info in lone_left.items()}
         found |= {name: Pair(None, info, ALONE) for name, info in lone_right.items()}
     return [found[name] for name in sorted(found, key=natural_key)]
@@ -56,11 +60,11 @@ def is_prefix_rename(pair: Pair) -> bool:
     return pair.how.startswith((*RULES, ROLE))
 
 
-def _converted(
-    lone_left: dict[str, TensorInfo], lone_right: dict[str, TensorInfo], known: Facts
+def _taken(
+    pairs: Iterable[Pair], lone_left: dict[str, TensorInfo], lone_right: dict[str, TensorInfo]
 ) -> dict[str, Pair]:
-    """Take from both sides the tensors that are the same part of a network."""
-    found = {each.name: each for each in pair_by_role(lone_left, lone_right, known)}
+    """Take from both sides the tensors that were found to be each other."""
+    found = {each.name: each for each in pairs}
     for each in found.values():
         for info, recipe, lone in (
             (each.left, each.left_recipe, lone_left),
