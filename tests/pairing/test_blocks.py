@@ -37,14 +37,21 @@ def test_families_that_look_alike_stay_unpaired():
 
 
 def test_another_number_of_blocks_is_another_network():
-    left, right = model(stage__N__rise=(8, 2)), model(block__N__up=(8, 2))
-    right["block.3.up"] = TensorInfo("block.3.up", "F32", (8, 2))
+    left = model(stage__N__rise=(8, 2), stage__N__fall=(2, 8))
+    right = model(block__N__up=(8, 2), block__N__down=(2, 8))
+    for name, shape in (("block.3.up", (8, 2)), ("block.3.down", (2, 8))):
+        right[name] = TensorInfo(name, "F32", shape)
 
     assert pairs(left, right) == {}
 
 
+def test_one_family_alone_shows_nothing():
+    assert pairs(model(stage__N__rise=(8, 2)), model(block__N__up=(8, 2))) == {}
+
+
 def test_such_a_rename_is_a_difference_that_is_told():
-    left, right = model(stage__N__rise=(8, 2)), model(block__N__up=(8, 2))
+    left = model(stage__N__rise=(8, 2), stage__N__fall=(2, 8))
+    right = model(block__N__up=(8, 2), block__N__down=(2, 8))
 
     found = pair(left, right)
 

@@ -2,7 +2,7 @@
 
 A network repeats its blocks: `stage.0.up`, `stage.1.up`, ... is a family. Two families
 are each other's where both count the same blocks from zero, have the same shapes
-block by block, and no other family on either side does.
+block by block, and no other family on either side does; and there are several such.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from ..records import Pair, TensorInfo
 
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
-_FEWEST = 2  # blocks; one alone repeats nothing
+_FEWEST = 2  # blocks, and families in a block; one alone shows nothing
 
 STRUCTURE = "structure"
 
@@ -26,10 +26,12 @@ def pair_by_structure(
 ) -> Iterator[Pair]:
     """Yield the pairs that only the repetition of blocks shows."""
     lefts, rights = _unique(left), _unique(right)
-    for look, members in lefts.items():
-        others = rights.get(look)
-        if others:
-            yield from (Pair(members[at], others[at], STRUCTURE) for at in members)
+    shared = [look for look in lefts if look in rights]
+    if len(shared) < _FEWEST:  # one family alone may be any list of tensors of one shape
+        return
+    for look in shared:
+        members, others = lefts[look], rights[look]
+        yield from (Pair(members[at], others[at], STRUCTURE) for at in members)
 
 
 def _unique(tensors: Mapping[str, TensorInfo]) -> dict[Look, Members]:
