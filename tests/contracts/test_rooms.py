@@ -45,6 +45,11 @@ LATE = {
 NEVER = {"pickle", "marshal", "torch", "shelve", "mmap"}
 
 
+# The libraries of formats: no reader imports its own, but for the two that decode for us.
+FRAMEWORKS = {"onnx", "tensorflow", "keras", "safetensors", "flax", "jax", "msgpack", "zipfile"}
+ONLY_IN = {"h5py": "hdf5_child", "gguf": "gguf_blocks.py"}
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -78,6 +83,8 @@ def breaches(path: Path) -> Iterator[str]:
             other = rest[0] if rest else ""
             if other and other != room and other not in ROOMS[room] | {"__version__"}:
                 yield f"{where}: {room} may not import {other}"
+        elif first in FRAMEWORKS | set(ONLY_IN):
+            yield from framework_breaches(path, first, where)
         elif first in NEVER:
             yield f"{where}: nobody may import {first}"
         elif first in LATE and (path.name != "reference.py"):
@@ -87,6 +94,13 @@ def breaches(path: Path) -> Iterator[str]:
                 yield f"{where}: {first} may be imported inside a function only"
         elif first in STANDARD and room not in STANDARD[first]:
             yield f"{where}: {room} may not import {first}"
+
+
+def framework_breaches(path: Path, library: str, where: str) -> Iterator[str]:
+    if library in FRAMEWORKS and room_of(path) == "sources":
+        yield f"{where}: a reader may not import {library}"
+    elif library in ONLY_IN and ONLY_IN[library] not in path.parts:
+        yield f"{where}: only {ONLY_IN[library]} may import {library}"
 
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in ROOMS)
@@ -111,6 +125,8 @@ def test_every_room_stands_in_the_table():
         ("render", "import jinja2", "jinja2 may be imported inside a function only"),
         ("sources", "import pickle", "nobody may import pickle"),
         ("pairing", "import numpy", "pairing may not import numpy"),
+        ("sources", "import onnx", "a reader may not import onnx"),
+        ("sources", "import h5py", "only hdf5_child may import h5py"),
     ],
 )
 def test_a_breach_is_found_and_told(tmp_path, monkeypatch, room, text, breach):
