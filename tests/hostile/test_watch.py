@@ -31,6 +31,15 @@ def test_what_a_test_itself_writes_is_not_heard(tmp_path: Path):
     assert "safetensors" in [entry.name for entry in source.ours()]
 
 
-@pytest.mark.parametrize("event", ["subprocess.Popen", "socket.connect", "os.system"])
-def test_the_deeds_are_listened_to(event):
-    assert event in DEEDS
+@pytest.mark.parametrize("event", sorted(DEEDS))
+def test_every_deed_of_a_reader_is_heard(tmp_path, monkeypatch, event):
+    planted = tmp_path / "sources" / "planted.py"
+    monkeypatch.setattr("hostile.watch.SOURCE", str(tmp_path))
+    scope: dict[str, object] = {}
+    text = "import sys\ndef do(event):\n    sys.audit(event, 'a', 'b', 0)\n"
+    exec(compile(text, str(planted), "exec"), scope)  # noqa: S102  our own text
+
+    scope["do"](event)  # type: ignore[operator]
+
+    assert [each.partition(" ")[0] for each in WATCH.seen] == [event]
+    WATCH.seen.clear()

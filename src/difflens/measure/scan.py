@@ -122,11 +122,6 @@ class Scan(Record, frozen=True):
         return _ratio(sqrt(self.square_sum), sqrt(self.left_square_sum))
 
     @property
-    def cosine(self) -> float | None:
-        """Cosine of the angle between the two; None where one is all zeros."""
-        return _correlation(self.dot, sqrt(self.left_square_sum) * sqrt(self.right_square_sum))
-
-    @property
     def pearson(self) -> float | None:
         """The cosine after taking the means away: honest where all values are of one sign."""
         return _correlation(self.comoment, sqrt(self.pair_left_m2) * sqrt(self.pair_right_m2))

@@ -82,7 +82,6 @@ class Chained:
         self._about = about
         self._errors = errors
         self._coder = make()
-        self._begun = False
         self._at = 0
         self._given = 0
         self._limits = packed.limit("compressed_bytes"), packed.limit("compressed_ratio")
