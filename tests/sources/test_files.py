@@ -105,7 +105,8 @@ def test_no_more_than_64_descriptors_are_open_however_many_files(tmp_path):
     for file in opened:
         file.confirm()
         file.close()
-    assert before == descriptors()
+    # Fewer, where models of earlier tests that nobody closed gave theirs up to these files.
+    assert descriptors() <= before
 
 
 def test_the_file_read_last_keeps_its_descriptor(tmp_path):
