@@ -7,6 +7,8 @@ DifflensError
 │   ├── CorruptFile        a reader knows the format, and the file breaks its rules
 │   ├── LimitExceeded      the file asks for more than a stated limit allows
 │   └── ChangedWhileReading  the file is not the one that was opened
+├── EvidenceError          what was handed in beside the models cannot be used
+├── TooLarge               a tensor is larger than a measure may hold in memory
 ├── MissingExtra           an optional library is not installed
 ├── UnknownName            a plug-in, dtype or tensor of that name does not exist
 └── OutputError            the result could not be written
@@ -58,6 +60,22 @@ class ChangedWhileReading(ModelError):
         super().__init__(
             where, f"changed while reading: {what}", hint="wait for its writer, then run again"
         )
+
+
+class EvidenceError(DifflensError):
+    """A file handed in as evidence or policy cannot be used."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the file first: every one of these is about one."""
+        super().__init__(reason, where=str(where), hint=hint)
+
+
+class TooLarge(DifflensError):
+    """A tensor is larger than a measure may hold in memory."""
+
+    def __init__(self, name: str, size: int, limit: int) -> None:
+        """Say both sizes."""
+        super().__init__(f"{size} bytes in memory, {limit} are allowed", where=name)
 
 
 class MissingExtra(DifflensError):

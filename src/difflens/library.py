@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from . import pipeline
 from .diffs import Diff
-from .records import Envelope, Evidence, Policy, Report, View
+from .evidences import Evidence
+from .records import Envelope, Policy, Report, View
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -70,12 +70,20 @@ def diff(
         (lambda chosen: map(structure, chosen)) if shape_only else session,
         metadata=_changes(*about),
         warnings=lambda: tuple(session.warnings),
+        values=None if shape_only else session.values,
+        take=None if shape_only else session.take,
+        metadata_left=about[0],
+        metadata_right=about[1],
         epsilon=epsilon,
     )
 
 
 def report(
-    diff: Diff, analyses: Iterable[Envelope] = (), *, verify_conversion: bool = False
+    diff: Diff,
+    analyses: Iterable[Envelope] = (),
+    evidence: Mapping[str, str] | None = None,
+    *,
+    verify_conversion: bool = False,
 ) -> Report:
     """Judge a diff and put it down as plain data, ready to be rendered.
 
@@ -87,13 +95,13 @@ def report(
 
     def written() -> Iterator[Delta]:
         for delta in diff.stream():  # a million scans need not be held at once
-            rows.append(judge.row(delta))
+            rows.append(judge.row(delta, diff.further(delta)))
             yield delta
 
     def is_same(pair: Pair) -> bool:
         return is_prefix_rename(pair) or (across and is_known_layout(pair))
 
-    judged = judge.report(diff, totals(written(), is_same), rows, analyses)
+    judged = judge.report(diff, totals(written(), is_same), rows, analyses, evidence)
     return verified(judged) if verify_conversion else judged
 
 

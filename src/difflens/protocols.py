@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from .diffs import Diff
-from .records import Envelope, Evidence, Finding, Policy, Report, TensorInfo, View
+from .evidences import Evidence
+from .records import Delta, Envelope, Finding, Policy, Report, TensorInfo, View
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -90,6 +91,45 @@ class Measure(Protocol):
         """Give the numbers people see, by name."""
 
     # A measure may also have `side(name) -> Stats`, which describes "left" or "right" alone.
+
+
+class WholeMeasure(Protocol):
+    """Numbers about a pair that no sum of parts gives (a spectrum); taken only when asked for.
+
+    It may read its tensors several times and says in its docstring how much memory it takes.
+    """
+
+    @classmethod
+    def wants(cls, delta: Delta) -> bool:
+        """Is it to be taken of this pair?"""
+
+    @classmethod
+    def of(cls, left: Values | None, right: Values | None) -> Self | None:
+        """Take it; None where there is nothing to say after all."""
+
+    def figures(self) -> dict[str, Any]:
+        """Give the numbers people see, by name."""
+
+
+class Values(Protocol):
+    """One tensor's numbers on demand, as arrays of float32 or float64."""
+
+    info: TensorInfo
+
+    def pieces(self, elements: int = ...) -> Iterator[Any]:
+        """Yield its numbers in order, some at a time, flat."""
+
+    def rows(self, elements: int = ...) -> Iterator[Any]:
+        """Yield whole rows of its matrix (first dimension against all others), some at a time."""
+
+    def some_rows(self, chosen: Sequence[int]) -> Any:
+        """Give the chosen rows of its matrix."""
+
+    def array(self) -> Any:
+        """Give the whole tensor in its own shape; refuses one too large for memory."""
+
+    def span(self, start: int, stop: int) -> Any:
+        """Give elements [start, stop), flat."""
 
 
 Analysis = Callable[[Diff, Evidence, Policy], Envelope | Iterable[Finding]]

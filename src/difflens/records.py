@@ -225,20 +225,34 @@ class MetadataChange(Record, frozen=True):
     right: str | None
 
 
-class Evidence(Record, frozen=True):
-    """What was handed in beside the two models, by name."""
+class Threshold(Record, frozen=True):
+    """A choice, not a fact: the default of a number or word that an analysis judges by."""
 
-    given: dict[str, str] = {}
+    value: Any
+    why: str
+
+
+class MetricRule(Record, frozen=True):
+    """What the user says of one metric: which way is better, how much worse is still fine."""
+
+    direction: Literal["higher", "lower"] | None = None
+    margin: float | None = None
+    threshold: float | None = None  # a limit in the metric's own units
 
 
 class Policy(Record, frozen=True):
-    """Thresholds the user set, by analysis and name; what is not set keeps its default."""
+    """What the user set, by analysis and name; what is not set keeps its default."""
 
-    thresholds: dict[str, dict[str, float]] = {}
+    thresholds: dict[str, dict[str, Any]] = {}
+    metrics: dict[str, MetricRule] = {}
+    required: tuple[str, ...] | None = None  # gates that must pass; None is the default list
 
-    def threshold(self, analysis: str, name: str, default: float) -> float:
+    def threshold(self, analysis: str, name: str, default: Any) -> Any:
         """Give the user's threshold, or the default."""
         return self.thresholds.get(analysis, {}).get(name, default)
+
+
+Severity = Literal["info", "low", "medium", "high", "critical"]
 
 
 class Finding(Record, frozen=True):
@@ -248,6 +262,17 @@ class Finding(Record, frozen=True):
     subject: str
     text: str
     evidence: dict[str, float | None]
+    severity: Severity = "info"
+
+
+class Interval(Record, frozen=True):
+    """How sure a number is: its interval, at which level, by which method, from how many."""
+
+    low: float | None
+    high: float | None
+    level: float = 0.95
+    method: str = ""
+    n: int | None = None
 
 
 class Missing(Record, frozen=True):
@@ -265,7 +290,7 @@ class Envelope(Record, frozen=True):
     status: Literal["ok", "partial", "not_enough_information", "not_applicable", "error"]
     fields: dict[str, Any]
     basis: dict[str, str] = {}
-    uncertainty: dict[str, str] = {}
+    uncertainty: dict[str, Interval | str] = {}
     missing: tuple[Missing, ...] = ()
     assumptions: tuple[str, ...] = ()
     policy: dict[str, Any] = {}
@@ -331,6 +356,7 @@ class Report(Record, frozen=True):
     metadata: tuple[MetadataChange, ...] = ()
     analyses: tuple[Envelope, ...] = ()
     warnings: tuple[str, ...] = ()
+    evidence: dict[str, str] = {}  # what was used beside the two models, and where it came from
     schema_version: int = SCHEMA_VERSION
     difflens: str = ""
 
@@ -342,3 +368,5 @@ class View(Record, frozen=True):
     verbose: bool = False
     color: bool = False
     width: int = 100
+    review: bool = False  # the ten most important findings, then what was not checked
+    charts: bool = False

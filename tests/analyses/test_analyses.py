@@ -5,9 +5,10 @@ import pytest
 from difflens.analyses import analyse, analysis
 from difflens.diffs import Diff
 from difflens.errors import UnknownName
+from difflens.evidences import Evidence
 from difflens.measure.scan import Scan
 from difflens.pipeline import diff
-from difflens.records import Envelope, Evidence, Finding, Policy
+from difflens.records import Envelope, Finding, Policy
 from difflens.registry import Entry
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
-GROUND = {"errors", "escape", "dtypes", "records", "diffs", "protocols", "registry"}
+GROUND = {
+    "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
+    "registry",
+}  # fmt: skip
 
 # What each room may import of ours, beside itself.
 ROOMS: dict[str, set[str]] = {
@@ -15,32 +18,52 @@ ROOMS: dict[str, set[str]] = {
     "escape": set(),
     "dtypes": {"errors"},
     "records": {"errors", "dtypes"},
+    "evidences": {"records"},
+    "answers": {"records"},
     "diffs": {"records"},
-    "protocols": {"records", "diffs"},
+    "protocols": {"records", "evidences", "diffs"},
     "registry": {"errors"},
     "sources": GROUND,
     "pairing": GROUND,
     "kernel": {"errors"},
+    "stats": {"errors"},
+    "evidence": GROUND | {"sources", "measure"},
+    "gathering": GROUND | {"evidence", "pipeline", "sources"},
     "measure": GROUND | {"kernel"},
     "analyses": GROUND | {"measure", "stats"},
     "judge": GROUND | {"stats"},
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
-    "library": GROUND | {"pipeline", "analyses", "render", "sources"},
-    "cli": GROUND | {"pipeline", "inspection", "analyses", "render", "sources", "kernel"},
+    "library": GROUND | {"pipeline", "gathering", "evidence", "analyses", "render", "sources"},
+    "cli": GROUND
+    | {
+        "pipeline",
+        "inspection",
+        "gathering",
+        "evidence",
+        "analyses",
+        "judge",
+        "render",
+        "sources",
+        "kernel",
+    },
     "testing": GROUND | {"pipeline", "analyses", "render", "sources"},
 }
 
 # Outside libraries a room may import, and those it may import only inside functions.
-STANDARD = {"click": {"cli"}, "msgspec": {"records", "pairing", "measure", "render", "cli"}}
+STANDARD = {
+    "click": {"cli"},
+    "msgspec": {"records", "pairing", "measure", "evidence", "render", "cli"},
+}
 LATE = {
-    "numpy": {"sources", "measure", "analyses", "cli"},
+    "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli"},
     "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},
     "yaml": {"render", "cli"},
-    "scipy": {"analyses"},
+    "scipy": {"analyses", "measure", "stats"},
+    "plotly": {"render"},
 }
 NEVER = {"pickle", "marshal", "torch", "shelve", "mmap"}
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..answers import Answer, Status
 from ..diffs import Diff
+from ..evidences import Evidence
 from ..measure.scan import Scan
-from ..records import Envelope, Evidence, Finding, Missing, Policy
+from ..records import Envelope, Policy, Threshold
 from . import analysis
-from .change import Change, take_in
-from .energy import (
+from .anatomy.roles import layer
+from .changes.change import Change, take_in
+from .changes.energy import (
     Moved,
     concentration,
     depth_profile,
@@ -18,12 +21,15 @@ from .energy import (
     relative_l2,
     share_by_role,
 )
-from .patterns import TAGS, is_rounding_only, patterns
-from .roles import layer
-from .sentence import sentence
+from .changes.patterns import TAGS, is_rounding_only, patterns
+from .changes.sentence import sentence
 
 NAME = "change_summary"
-THRESHOLDS = {"sparse_fraction": 0.01, "full_fraction": 0.9, "scale_tolerance": 1e-3}
+THRESHOLDS = {
+    "sparse_fraction": Threshold(0.01, "below this part of changed elements a delta is sparse"),
+    "full_fraction": Threshold(0.9, "from this part of moved parameters on it is a full fine-tune"),
+    "scale_tolerance": Threshold(1e-3, "how far a uniform scale may miss, relative to the change"),
+}
 
 _OVER_MOVED = "over float parameters that are not bit-identical (norms of the rest are not needed)"
 _BASIS = {
@@ -44,32 +50,29 @@ _BASIS = {
 _COUNTS = ("layers_changed", "layers", "frozen", "rounding_only")
 
 
-@analysis(needs=[Scan])
+@analysis(needs=[Scan], thresholds=THRESHOLDS)
 def change_summary(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:  # noqa: ARG001
     """What changed: how many layers, how far, where, and what kind of change it was."""
-    thresholds = {
-        name: policy.threshold(NAME, name, default) for name, default in THRESHOLDS.items()
-    }
+    answer = Answer(NAME, policy, THRESHOLDS)
     if not diff.deltas:
-        return _silent("not_applicable", "tensors", "neither model holds any")
-    if any(delta.kind == "paired" for delta in diff.deltas):
-        return _silent("not_enough_information", "tensor values", "only headers were read")
+        return _silent(answer, "not_applicable", "tensors", "neither model holds any")
+    if not diff.has_values:
+        why = "only headers were read"
+        return _silent(answer, "not_enough_information", "tensor values", why)
     moved = moved_parameters(diff)
-    change = take_in(diff, moved, thresholds)
+    change = take_in(diff, moved, {name: answer[name] for name in THRESHOLDS})
     fields = _fields(diff, change, moved)
-    missing = tuple(_missing(fields, moved))
-    return Envelope(
-        NAME,
-        "partial" if missing else "ok",
-        fields,
-        basis=_BASIS,
-        uncertainty=dict.fromkeys(_COUNTS, "exact"),
-        missing=missing,
-        assumptions=(f"tags tested: {', '.join(TAGS)}", *_assumptions(change)),
-        policy=_policy(thresholds, policy),
-        method=f"{NAME}/1",
-        findings=tuple(_findings(change)),
-    )
+    reasons = _reasons(moved)
+    for name, value in fields.items():
+        needs, why = reasons.get(name, reasons["magnitude"])
+        exact = "exact" if name in _COUNTS else None
+        answer.either(name, value, basis=_BASIS[name], uncertainty=exact, needs=needs, why=why)
+    for line in (f"tags tested: {', '.join(TAGS)}", *_assumptions(change)):
+        answer.assume(line)
+    for name, number in change.new_nonfinite.items():
+        text = f"{number} NaN/Inf values more than before"
+        answer.find(name, text, {"appeared": number}, "critical")
+    return answer.envelope()
 
 
 def _fields(diff: Diff, change: Change, moved: list[Moved]) -> dict[str, Any]:
@@ -90,20 +93,16 @@ def _fields(diff: Diff, change: Change, moved: list[Moved]) -> dict[str, Any]:
     }
 
 
-def _missing(fields: dict[str, Any], moved: list[Moved]) -> list[Missing]:
+def _reasons(moved: list[Moved]) -> dict[str, tuple[str, str]]:
     energy = any(each.scan.square_sum for each in moved)
-    why = {
-        "magnitude": "what moved is all zeros on the left, or too large for a float64 to square",
-        "share_by_role": "no finite value of a parameter moved, so there is nothing to share",
-    }
-    why["median_relative_l2"] = why["magnitude"]
-    why["concentration"] = why["share_by_role"] if not energy else why["magnitude"]
     needs = "parameters with finite norms" if energy else "parameters whose values moved"
-    return [
-        Missing(field, needs, why.get(field, why["magnitude"]))
-        for field, value in fields.items()
-        if value is None
-    ]
+    norms = "what moved is all zeros on the left, or too large for a float64 to square"
+    share = "no finite value of a parameter moved, so there is nothing to share"
+    return {
+        "magnitude": (needs, norms),
+        "share_by_role": (needs, share),
+        "concentration": (needs, norms if energy else share),
+    }
 
 
 def _assumptions(change: Change) -> list[str]:
@@ -117,22 +116,7 @@ def _assumptions(change: Change) -> list[str]:
     return lines
 
 
-def _policy(thresholds: dict[str, float], policy: Policy) -> dict[str, Any]:
-    named = policy.thresholds.get(NAME, {})
-    return {
-        name: {"value": value, "source": "user" if name in named else "default"}
-        for name, value in thresholds.items()
-    }
-
-
-def _findings(change: Change) -> list[Finding]:
-    return [
-        Finding(NAME, name, f"{number} NaN/Inf values more than before", {"appeared": number})
-        for name, number in change.new_nonfinite.items()
-    ]
-
-
-def _silent(status: Any, needs: str, why: str) -> Envelope:
-    fields = dict.fromkeys(_BASIS)
-    missing = tuple(Missing(field, needs, why) for field in fields)
-    return Envelope(NAME, status, fields, missing=missing, method=f"{NAME}/1")
+def _silent(answer: Answer, status: Status, needs: str, why: str) -> Envelope:
+    for field in _BASIS:
+        answer.lack(field, needs=needs, why=why)
+    return answer.envelope(status)

@@ -12,7 +12,7 @@ import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
 from ._output import emit
-from .diff import compare, rendered
+from .diff import compare, exit_code, rendered
 
 
 def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
@@ -38,7 +38,7 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
             _say(error)
             code = EXIT_TROUBLE
         else:
-            code = max(code, EXIT_DIFFERENT if report.verdict.differs else EXIT_SAME)
+            code = max(code, exit_code(report, options))
             parts[name] = rendered(report, options)
     if not options["quiet"] and parts:
         emit(_joined(left, right, parts, options), options["out"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME
+from ._analyses import analysis_flags, answers, chosen, gate_code
 from ._options import Epsilon, FilePath, limits_of, shared
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.option("--shape-only", is_flag=True, help="Names, shapes, dtypes: read headers alone.")
 @click.option("--verify-conversion", is_flag=True,
               help="Ask only this: is it the same model, in whatever format?")  # fmt: skip
-@click.option("--change-summary", is_flag=True, help="Say in a sentence what kind of change it is.")
 @click.option("--sort-by-change-magnitude", "by_magnitude", is_flag=True,
               help="Largest relative change first.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Verify the files and compare nothing.")
@@ -48,6 +48,7 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.option("-v", "--verbose", is_flag=True, help="Fold nothing.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 unless there is trouble.")
 @click.option("--stream", is_flag=True, hidden=True, help="Accepted: streaming is always on.")
+@analysis_flags
 @shared
 def command(left: str, right: str | None, **options: Any) -> int:
     """Compare two models tensor by tensor.
@@ -72,8 +73,17 @@ def command(left: str, right: str | None, **options: Any) -> int:
     else:
         compared = compare(left, right, options)
         show(compared, options)
-        code = EXIT_DIFFERENT if compared.verdict.differs else EXIT_SAME
-    return EXIT_SAME if options["exit_zero"] else code
+        code = exit_code(compared, options)
+    return EXIT_SAME if options["exit_zero"] and code == EXIT_DIFFERENT else code
+
+
+def exit_code(report: Report, options: dict[str, Any]) -> int:
+    """Give the worst of the gates that were named, or whether anything differs."""
+    if chosen(options):
+        code = gate_code(report.analyses, options)
+        if code is not None:
+            return code
+    return EXIT_DIFFERENT if report.verdict.differs else EXIT_SAME
 
 
 def _known_renderer(name: str) -> None:
@@ -104,7 +114,9 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     )
     with progress_bar(found.left.size_bytes + found.right.size_bytes) as bar.target:
         compared = report(
-            found, _analyses(found, options), verify_conversion=options["verify_conversion"]
+            found,
+            _answers(found, options),
+            verify_conversion=options["verify_conversion"],
         )
     for warning in compared.warnings:
         _warn(warning)
@@ -121,12 +133,14 @@ class _Forward:
             self.target(size)
 
 
-def _analyses(found: Diff, options: dict[str, Any]) -> list[Any]:
-    if not options["change_summary"]:
+def _answers(found: Diff, options: dict[str, Any]) -> list[Any]:
+    wanted = chosen(options)
+    if not wanted:
         return []
-    from ..analyses import analyse
+    from ..evidences import Evidence
+    from ..records import Policy
 
-    return [analyse("change_summary", found)]
+    return answers(found, wanted, Evidence(), Policy())
 
 
 def _ordered(report: Report) -> Report:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .. import __version__
 from ..diffs import Diff
@@ -11,7 +12,11 @@ from .verdict import verdict
 
 
 def report(
-    diff: Diff, totals: Totals, rows: Iterable[Row], analyses: Iterable[Envelope] = ()
+    diff: Diff,
+    totals: Totals,
+    rows: Iterable[Row],
+    analyses: Iterable[Envelope] = (),
+    evidence: Mapping[str, str] | None = None,
 ) -> Report:
     """Judge the totals, and put everything together."""
     return Report(
@@ -24,14 +29,17 @@ def report(
         metadata=diff.metadata,
         analyses=tuple(analyses),
         warnings=diff.warnings,
+        evidence=dict(evidence or {}),
         difflens=__version__,
     )
 
 
-def row(delta: Delta) -> Row:
-    """Write one delta down as plain numbers."""
+def row(delta: Delta, further: Iterable[Any] = ()) -> Row:
+    """Write one delta down as plain numbers, with those of measures taken beside the standard."""
     pair = delta.pair
     figures = delta.figures() if pair.left and pair.right else {}
+    for measure in further:
+        figures.update(measure.figures())
     known = {key: figures.pop(key) for key in Figures.__struct_fields__ if key in figures}
     return Row(
         name=delta.name,

@@ -146,6 +146,11 @@ def _codes(buffer: _Bytes, dtype: str) -> _Codes:
     return encoded.view(f"<u{size}")
 
 
+def decode(buffer: _Bytes, dtype: str) -> _Floats:
+    """Give the numbers that encoded elements stand for."""
+    return _decode(_codes(buffer, dtype), dtype)
+
+
 def _decode(codes: _Codes, dtype: str) -> _Floats:
     if dtype in _TABLES:
         return _TABLES[dtype][codes]

@@ -65,8 +65,8 @@ def scan_chunk(chunk: Chunk) -> bytes | None:
     start = chunk.start
     while start < chunk.stop:
         stop = min(start + STEP, chunk.stop)
-        left_bytes = _read(left, start, stop, 0)
-        right_bytes = _read(right, start, stop, 1) if chunk.right else left_bytes
+        left_bytes = read(left, start, stop, 0)
+        right_bytes = read(right, start, stop, 1) if chunk.right else left_bytes
         if looking:
             if same_bytes(left_bytes, right_bytes):
                 start = stop
@@ -117,7 +117,7 @@ def _find_fault(chunk: Chunk) -> None:
     """Read the chunk the slow way: whichever file is at fault is named by its source."""
     for which, side in enumerate((chunk.left, chunk.right or chunk.left)):
         for start in range(chunk.start, chunk.stop, STEP):
-            _read(side, start, min(start + STEP, chunk.stop), which)
+            read(side, start, min(start + STEP, chunk.stop), which)
 
 
 def same_chunk(chunk: Chunk) -> bool:
@@ -125,8 +125,8 @@ def same_chunk(chunk: Chunk) -> bool:
     right = chunk.right or chunk.left
     return all(
         same_bytes(
-            _read(chunk.left, start, min(start + STEP, chunk.stop), 0),
-            _read(right, start, min(start + STEP, chunk.stop), 1),
+            read(chunk.left, start, min(start + STEP, chunk.stop), 0),
+            read(right, start, min(start + STEP, chunk.stop), 1),
         )
         for start in range(chunk.start, chunk.stop, STEP)
     )
@@ -135,10 +135,11 @@ def same_chunk(chunk: Chunk) -> bool:
 def steps(side: Side) -> Iterator[memoryview]:
     """Yield a tensor's bytes, a step at a time; each view is good until the next one."""
     for start in range(0, side.info.count, STEP):
-        yield _read(side, start, min(start + STEP, side.info.count), 0)
+        yield read(side, start, min(start + STEP, side.info.count), 0)
 
 
-def _read(side: Side, start: int, stop: int, which: int) -> memoryview:
+def read(side: Side, start: int, stop: int, which: int) -> memoryview:
+    """Give the bytes of elements [start, stop), good until this thread reads again."""
     width = bits(side.info.dtype)
     first, last = start * width // 8, -(-stop * width // 8)
     view = _buffer(which)[: last - first]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from ..protocols import TensorSource
+from ..protocols import TensorSource, WholeMeasure
 from ..records import Delta, Pair
+from .chunks import Side
 from .content import by_content, once
 from .engine import Threads
 from .oddities import oddity
 from .pairs import deltas
 from .ties import Candidate, tied
+from .values import Values, size_of
+
+WholeT = TypeVar("WholeT", bound=WholeMeasure)
 
 
 class Session:
@@ -58,6 +62,41 @@ class Session:
             self._engine.close()
         self._left.confirm()
         self._right.confirm()
+
+    def values(self, side: str, name: str) -> Values:
+        """Give one tensor's numbers on demand."""
+        source = self._left if side == "left" else self._right
+        return Values(Side(source, source.tensors[name]))
+
+    def take(self, kind: type[WholeT], deltas: Iterable[Delta]) -> dict[int, WholeT]:
+        """Take a measure that needs a pass of its own, of the pairs it wants."""
+        wanted = [delta for delta in deltas if kind.wants(delta)]
+        sizes = [sum(map(size_of, filter(None, (each.pair.left, each.pair.right))))
+                 for each in wanted]  # fmt: skip
+        advance = self._stage(kind.__name__.lower(), sum(sizes))
+        taken: dict[int, WholeT] = {}
+        try:
+            results = self._engine.map(lambda delta: self._whole(kind, delta), wanted)
+            for delta, size, found in zip(wanted, sizes, results, strict=True):
+                advance(size)
+                if found is not None:
+                    taken[id(delta)] = found
+        finally:
+            self._engine.close()
+        self._left.confirm()
+        self._right.confirm()
+        return taken
+
+    def _whole(self, kind: type[WholeT], delta: Delta) -> WholeT | None:
+        left, right = delta.pair.left, delta.pair.right
+        before = self.values("left", left.name) if left else None
+        after = self.values("right", right.name) if right else None
+        return kind.of(before, after)
+
+    def _stage(self, name: str, total: int) -> Callable[[int], None]:
+        """Begin a new stretch of the progress bar, where somebody watches."""
+        begin = getattr(self._how.get("progress"), "stage", None)
+        return begin(name, total) if begin else lambda _size: None
 
     @cached_property
     def _ties(self) -> dict[int, Delta]:

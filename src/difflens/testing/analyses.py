@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..analyses import analyse, analysis
+from ..analyses import analysis, ask
 from ..diffs import Diff
 from ..protocols import Analysis
 from ..records import Envelope
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     def answer(self, name: str) -> Envelope:
         """Ask about one of the diffs."""
-        return analyse(self.entry.name, self.diffs[name])
+        return ask(self.entry.name, self.diffs[name])
 
 
 def check_analysis(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..dtypes import FLOATS, OPAQUE
+from ...dtypes import FLOATS, OPAQUE
 
 # The first that finds a match wins: a norm's bias is the norm's, an attention's is a bias.
 _ROLES = tuple(

@@ -1,6 +1,6 @@
 import pytest
 
-from difflens.analyses.roles import block, is_parameter, layer, role
+from difflens.analyses.anatomy.roles import block, is_parameter, layer, role
 
 
 @pytest.mark.parametrize(

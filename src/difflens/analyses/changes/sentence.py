@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..records import Delta
+from ...records import Delta
+from ..anatomy.places import listed, short, where
 from .change import Change, Numbers
 from .patterns import is_rounding_only
-from .places import listed, short, where
 
 _SHOWN = 2  # names in brackets before "and n more"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from difflens.analyses.places import listed, short, where
+from difflens.analyses.anatomy.places import listed, short, where
 
 
 def in_layers(*indices, part="mlp.up_proj"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..diffs import Diff
-from ..measure.scan import Scan
-from ..records import SAME, Delta
+from ...diffs import Diff
+from ...measure.scan import Scan
+from ...records import SAME, Delta
 from .energy import KEPT, MOVED, Moved, is_float
 
 Numbers = dict[str, float]

@@ -13,10 +13,10 @@ from math import fsum, isfinite, sqrt
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from ..diffs import Diff
-from ..measure.scan import Scan
-from ..records import Delta
-from .roles import block, is_parameter, role
+from ...diffs import Diff
+from ...measure.scan import Scan
+from ...records import Delta
+from ..anatomy.roles import block, is_parameter, role
 
 MOVED = frozenset({"changed", "recast", "within_epsilon"})
 KEPT = MOVED | {"identical"}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..measure.scan import Scan
+from ...measure.scan import Scan
+from ..anatomy.roles import role
 from .change import Change, Numbers
-from .roles import role
 from .scale import uniform_scale
 
 

@@ -3,9 +3,10 @@ import pytest
 from analyses.models import GENERATORS, changed, decoder, nudged, poked
 
 from difflens.analyses import analyse
-from difflens.analyses.patterns import TAGS
+from difflens.analyses.changes.patterns import TAGS
+from difflens.evidences import Evidence
 from difflens.pipeline import diff
-from difflens.records import Evidence, Policy
+from difflens.records import Policy
 
 
 def fields(left, right, **options):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import isfinite, sqrt
 
-from ..measure.scan import Scan
-from ..records import Delta
+from ...measure.scan import Scan
+from ...records import Delta
 from .change import Change, Numbers
 from .energy import Moved, total
 

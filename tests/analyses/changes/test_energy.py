@@ -3,7 +3,7 @@ import pytest
 from analyses.models import changed, decoder, nudged
 
 from difflens.analyses import analyse
-from difflens.analyses.energy import total
+from difflens.analyses.changes.energy import total
 from difflens.pipeline import diff
 
 

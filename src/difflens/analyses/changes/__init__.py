@@ -1,0 +1,1 @@
+"""What kind of change a diff is: energies, tags, and the sentence that tells it."""
