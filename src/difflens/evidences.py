@@ -37,17 +37,27 @@ class Past(Record, frozen=True, gc=False):
 
 
 class Log(Record, frozen=True):
-    """A training log: for each column its (step, value) points, steps ascending."""
+    """A training log: for each column its (step, value) points, steps ascending.
+
+    Points that are not finite are in `nonfinite`, by their steps alone; `left_out` are the columns
+    that hold no number.
+    """
 
     columns: dict[str, tuple[tuple[float, float], ...]] = {}
     source: str = ""
+    nonfinite: dict[str, tuple[float, ...]] = {}
+    left_out: tuple[str, ...] = ()
 
 
 class Gradients(Record, frozen=True):
-    """Recorded gradient norms: for each layer its (step, norm) points, steps ascending."""
+    """Recorded gradient norms: for each layer its (step, norm) points, steps ascending.
+
+    Norms that are not finite are in `nonfinite`, by their steps alone.
+    """
 
     norms: dict[str, tuple[tuple[float, float], ...]] = {}
     source: str = ""
+    nonfinite: dict[str, tuple[float, ...]] = {}
 
 
 class Optimizer(Record, frozen=True):
@@ -74,6 +84,7 @@ class Side(Record, frozen=True):
     optimizer: Optimizer | None = None
     step: int | None = None
     licence: str | None = None
+    log: Log | None = None  # the log saved beside this checkpoint, of its own run
 
 
 class Trajectory(Record, frozen=True):

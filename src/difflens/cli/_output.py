@@ -74,14 +74,9 @@ def _umask() -> int:
     return mask
 
 
-def view(*, color: str, stats: bool, verbose: bool, to_file: bool) -> View:
+def view(*, color: str, to_file: bool, **how: Any) -> View:
     """Decide how to show: colour as the user, NO_COLOR, FORCE_COLOR and the terminal say."""
-    return View(
-        stats=stats,
-        verbose=verbose,
-        color=_wants_color(color, to_file=to_file),
-        width=_width(),
-    )
+    return View(color=_wants_color(color, to_file=to_file), width=_width(), **how)
 
 
 def _wants_color(color: str, *, to_file: bool) -> bool:

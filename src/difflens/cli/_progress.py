@@ -13,25 +13,30 @@ _PATIENCE = 0.5  # seconds before a bar is worth the import of rich
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Give a function that takes the bytes just done; None where no one watches."""
+def progress_bar(total: int) -> Iterator[Bar | None]:
+    """Give a bar that is told the bytes just done; None where no one watches."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    bar = _Bar(total)
+    bar = Bar(total)
     try:
-        yield bar.advance
+        yield bar
     finally:
         bar.close()
 
 
-class _Bar:
+class Bar:
+    """A bar that appears once the work has taken a moment; `stage` begins it anew."""
+
     def __init__(self, total: int) -> None:
+        """Nothing is drawn yet."""
         self._total, self._done, self._began = total, 0, time.monotonic()
         self._bar: Any = None
+        self._name = ""
         self._task: Any = None
 
-    def advance(self, size: int) -> None:
+    def __call__(self, size: int) -> None:
+        """Take note of the bytes just done."""
         self._done += size
         if self._bar is None:
             if time.monotonic() - self._began < _PATIENCE:
@@ -39,17 +44,26 @@ class _Bar:
             self._start()
         self._bar.update(self._task, completed=min(self._done, self._total))
 
+    def stage(self, name: str, total: int) -> Callable[[int], None]:
+        """Begin another stretch of work over so many bytes, called by its name."""
+        self._total, self._done, self._name = total, 0, name
+        if self._bar is not None:
+            self._bar.reset(self._task, total=total, description=name)
+        return self
+
     def _start(self) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
             DownloadColumn,
             Progress,
+            TextColumn,
             TimeRemainingColumn,
             TransferSpeedColumn,
         )
 
         self._bar = Progress(
+            TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),
@@ -57,10 +71,11 @@ class _Bar:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("", total=self._total)
+        self._task = self._bar.add_task(self._name, total=self._total)
         self._bar.start()
 
     def close(self) -> None:
+        """Take it off the screen."""
         if self._bar is not None:
             self._bar.stop()
 

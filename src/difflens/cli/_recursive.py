@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
+from ._compare import compare
 from ._output import emit
-from .diff import compare, exit_code, rendered
+from ._show import rendered
+from .diff import exit_code
 
 
 def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
@@ -20,8 +22,8 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     from ..errors import ModelError, UnknownFormat
     from ..sources.models import model_files
 
-    if options["output"] == "html":
-        raise click.UsageError("-o html makes one page of one pair: name the two models")
+    if options["output"] in {"html", "markdown"} or options["generate_report"]:
+        raise click.UsageError("a report is about one pair: name the two models")
     names = [set(model_files(left)), set(model_files(right))]
     if not names[0] | names[1]:
         raise UnknownFormat(left, f"neither it nor {right} holds a model")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME
-from ._analyses import analysis_flags, answers, chosen, gate_code
-from ._options import Epsilon, FilePath, limits_of, shared
+from ._analyses import analysis_flags, chosen, gate_code
+from ._options import Epsilon, FilePath, shared
+from ._show import check_output, document_flags, show
 
 if TYPE_CHECKING:
-    from ..diffs import Diff
     from ..records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
@@ -26,7 +25,7 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.argument("left", type=FilePath())
 @click.argument("right", type=FilePath(), required=False)
 @click.option("-o", "--output", default="cli", callback=_output, help=(
-    "cli (also: text, diffai), json, full-json, yaml, csv, html."
+    "cli (also: text, diffai), json, full-json, yaml, csv, markdown, html."
 ))  # fmt: skip
 @click.option("--stats", is_flag=True, help="Per changed tensor: mean=a->b, std=c->d.")
 @click.option("--epsilon", type=Epsilon(0), default=0.0, metavar="X",
@@ -48,6 +47,7 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.option("-v", "--verbose", is_flag=True, help="Fold nothing.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 unless there is trouble.")
 @click.option("--stream", is_flag=True, hidden=True, help="Accepted: streaming is always on.")
+@document_flags
 @analysis_flags
 @shared
 def command(left: str, right: str | None, **options: Any) -> int:
@@ -65,12 +65,14 @@ def command(left: str, right: str | None, **options: Any) -> int:
         raise click.UsageError("RIGHT is missing: a diff takes two models")
     if options["verify_conversion"] and options["shape_only"]:
         raise click.UsageError("--verify-conversion reads values: leave --shape-only out")
-    _known_renderer(options["output"])
+    check_output(options)
     if options["recursive"]:
         from ._recursive import compare_folders
 
         code = compare_folders(left, right, options)
     else:
+        from ._compare import compare
+
         compared = compare(left, right, options)
         show(compared, options)
         code = exit_code(compared, options)
@@ -84,101 +86,3 @@ def exit_code(report: Report, options: dict[str, Any]) -> int:
         if code is not None:
             return code
     return EXIT_DIFFERENT if report.verdict.differs else EXIT_SAME
-
-
-def _known_renderer(name: str) -> None:
-    from ..render import renderer
-
-    renderer[name]
-
-
-def compare(left: str, right: str, options: dict[str, Any]) -> Report:
-    """Run the pipeline with what the user asked for; warnings go to stderr."""
-    from ..pipeline import diff, report
-    from ._progress import progress_bar
-
-    bar = _Forward()
-    found = diff(
-        left,
-        right,
-        match=options["match"],
-        epsilon=options["epsilon"],
-        path=options["path"],
-        ignore=options["ignore"],
-        threads=options["threads"],
-        format=options["format"],
-        limits=limits_of(options["limits"]),
-        shape_only=options["shape_only"],
-        always=options["stats"] and options["output"] == "full-json",
-        progress=bar,
-    )
-    with progress_bar(found.left.size_bytes + found.right.size_bytes) as bar.target:
-        compared = report(
-            found,
-            _answers(found, options),
-            verify_conversion=options["verify_conversion"],
-        )
-    for warning in compared.warnings:
-        _warn(warning)
-    return _ordered(compared) if options["by_magnitude"] else compared
-
-
-class _Forward:
-    """Hands progress on to a bar that exists only once the sizes are known."""
-
-    target: Any = None
-
-    def __call__(self, size: int) -> None:
-        if self.target:
-            self.target(size)
-
-
-def _answers(found: Diff, options: dict[str, Any]) -> list[Any]:
-    wanted = chosen(options)
-    if not wanted:
-        return []
-    from ..evidences import Evidence
-    from ..records import Policy
-
-    return answers(found, wanted, Evidence(), Policy())
-
-
-def _ordered(report: Report) -> Report:
-    from msgspec.structs import replace
-
-    from ..render.order import by_magnitude
-
-    return replace(report, tensors=by_magnitude(report.tensors))
-
-
-def _warn(text: str) -> None:
-    from ..escape import for_terminal
-
-    sys.stderr.write(f"difflens: warning: {for_terminal(text, 1000)}\n")
-
-
-def show(report: Report, options: dict[str, Any]) -> None:
-    """Render a report as asked, and write it where asked."""
-    from ._output import emit
-
-    if options["quiet"]:
-        return
-    emit(rendered(report, options), options["out"])
-
-
-def rendered(report: Report, options: dict[str, Any]) -> str:
-    """Render a report as asked."""
-    from ..escape import for_terminal
-    from ..render import renderer
-    from ._output import view
-
-    if options["brief"]:
-        names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
-        return f"Files {names} differ\n" if report.verdict.differs else ""
-    how = view(
-        color="never" if options["no_color"] else options["color"],
-        stats=options["stats"],
-        verbose=options["verbose"],
-        to_file=options["out"] is not None,
-    )
-    return renderer[options["output"]].plugin(report, how)  # type: ignore[no-any-return]

@@ -6,23 +6,40 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..escape import for_terminal
-from ..records import Envelope
+from ..records import Envelope, Finding
 from .colors import Paint
+from .findings import shown_evidence
 from .numbers import UNKNOWN, short
+from .unassessed import Gap
 
 LONGEST_SENTENCE = 1000
 _LONGEST_LIST = 5
+_LONGEST_WORD = 120
 
 
 def answer(envelope: Envelope, paint: Paint) -> str:
     """Write `+ NAME: field=value, …`; where a severity is known the line starts with it."""
     severity = envelope.fields.get("severity")
-    if isinstance(severity, str) and severity not in {"", "none"}:
-        start = paint(f"[{for_terminal(severity).upper()}]", "alarm")
-    else:
-        start = "+"
+    start = _marked(severity, paint) if isinstance(severity, str) else "+"
     said = ", ".join(_fields(envelope)) or envelope.status.replace("_", " ")
     return f"{start} {for_terminal(envelope.name)}: {said}"
+
+
+def finding_line(finding: Finding, paint: Paint) -> str:
+    """Write `[SEVERITY] ANALYSIS: SUBJECT: text (evidence)`."""
+    shown = shown_evidence(finding)
+    parts = [for_terminal(finding.name), for_terminal(finding.subject)]
+    told = for_terminal(finding.text, LONGEST_SENTENCE) + (f" ({shown})" if shown else "")
+    return f"{_marked(finding.severity, paint)} {': '.join(filter(None, [*parts, told]))}"
+
+
+def gap_line(gap: Gap, paint: Paint) -> str:
+    """Write `? SUBJECT: field, field not assessed (needs …): why`."""
+    who = paint(f"? {for_terminal(gap.subject)}", "?")
+    fields = ", ".join(map(for_terminal, gap.fields))
+    needs = f"not assessed (needs {for_terminal(gap.needs)})" if gap.needs else "not assessed"
+    why = f": {for_terminal(gap.why, _LONGEST_WORD)}" if gap.why else ""
+    return f"{who}: {' '.join(filter(None, (fields, needs)))}{why}"
 
 
 def opening(envelopes: Iterable[Envelope]) -> str:
@@ -43,22 +60,42 @@ def scalar(value: Any) -> str:
     """Write one word, number or yes-or-no of an analysis."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return for_terminal(value) if isinstance(value, str) else short(value)
+    return for_terminal(value, _LONGEST_WORD) if isinstance(value, str) else short(value)
+
+
+def _marked(severity: str, paint: Paint) -> str:
+    if severity in {"", "none"}:
+        return "+"
+    mark = f"[{for_terminal(severity).upper()}]"
+    return mark if severity == "info" else paint(mark, "alarm")
 
 
 def _fields(envelope: Envelope) -> Iterator[str]:
     needs = {each.field: each.needs or each.why for each in envelope.missing}
+    said: set[str] = set()
     for name in dict.fromkeys((*envelope.fields, *needs)):
         value = envelope.fields.get(name)
-        if value is None:
-            reason = needs.get(name)
-            text = f"{UNKNOWN} (needs {for_terminal(reason)})" if reason else UNKNOWN
-        elif is_scalar(value) and name != "sentence":
-            text = scalar(value)
-        elif isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST:
-            if not all(map(is_scalar, value)):
-                continue
-            text = f"[{', '.join(map(scalar, value))}]"
-        else:
+        if name == "sentence" and value is not None:
             continue
+        reason = needs.get(name)
+        if value is not None:
+            text = _written(value)
+        elif reason and reason in said:
+            text = f"{UNKNOWN} (needs the same)"
+        else:
+            said.add(reason or "")
+            text = f"{UNKNOWN} (needs {for_terminal(reason)})" if reason else UNKNOWN
         yield f"{for_terminal(name)}={text}"
+
+
+def _written(value: Any) -> str:
+    """Write a value in few words; what does not fit is counted, and is whole in -o json."""
+    if is_scalar(value):
+        return scalar(value)
+    if len(value) <= _LONGEST_LIST:
+        if isinstance(value, dict) and all(map(is_scalar, value.values())):
+            inner = (f"{for_terminal(str(key))}: {scalar(each)}" for key, each in value.items())
+            return f"{{{', '.join(inner)}}}"
+        if isinstance(value, list | tuple) and all(map(is_scalar, value)):
+            return f"[{', '.join(map(scalar, value))}]"
+    return f"{len(value)} {'entry' if len(value) == 1 else 'entries'} (-o json)"

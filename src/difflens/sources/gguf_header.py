@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 class Header(NamedTuple):
     """What a header holds; `integers` keeps the type and value of every key that is a whole number.
 
-    It ends at byte `end`.
+    It ends at byte `end`; `kept` are the strings of the one array that was asked for.
     """
 
     big_endian: bool
@@ -50,10 +50,11 @@ class Header(NamedTuple):
     integers: dict[str, tuple[str, int]]
     entries: list[Entry]
     end: int
+    kept: tuple[bytes, ...] = ()
 
 
-def read_header(file: ModelFile) -> Header:
-    """Read all keys and tensor entries; touch no tensor."""
+def read_header(file: ModelFile, keep: str = "") -> Header:
+    """Read all keys and tensor entries; touch no tensor. `keep` names an array of strings."""
     where = visible(str(file.path))
     if file.size < 8:
         reason = f"too short: the file has {file.size} bytes, its magic and version alone take 8"
@@ -65,7 +66,7 @@ def read_header(file: ModelFile) -> Header:
     version = int.from_bytes(start[4:], "big" if big_endian else "little")
     if version not in _VERSIONS:
         raise CorruptFile(where, f"GGUF version {version}, those from 1 to 3 are known")
-    return _Reader(file, where, big_endian=big_endian, wide=version > 1).header()
+    return _Reader(file, where, big_endian=big_endian, wide=version > 1).header(keep)
 
 
 class _Reader:
@@ -82,22 +83,44 @@ class _Reader:
         self._next_window = _WINDOWS[0]
         self._room = file.limit("json_header")
 
-    def header(self) -> Header:
+    def header(self, keep: str) -> Header:
         tensors, keys = self._numbers(2 * self._length, "the counts")
         width = Struct(f"<{self._length}").size
         self._fits(keys, width + 6, "keys")
         metadata: dict[str, str] = {}
         integers: dict[str, tuple[str, int]] = {}
+        kept: tuple[bytes, ...] = ()
         for number in range(1, keys + 1):
             key = self._name(f"key {number} of {keys}")
             if key in metadata:
                 raise self._corrupt(f"the key '{for_terminal(key, 80)}' stands twice")
+            if key == keep:
+                kept = self._kept(f"key '{for_terminal(key, 80)}'")
             metadata[key], integer = self._value(f"key '{for_terminal(key, 80)}'")
             if integer:
                 integers[key] = integer
         self._fits(tensors, 2 * width + 16, "tensors")
         entries = [self._entry(f"tensor {number} of {tensors}") for number in range(1, tensors + 1)]
-        return Header(self._big_endian, metadata, integers, entries, self._at)
+        return Header(self._big_endian, metadata, integers, entries, self._at, kept)
+
+    def _kept(self, what: str) -> tuple[bytes, ...]:
+        """Read an array of strings whole, and go back to its beginning."""
+        begin = self._at
+        kind, inner, count = self._numbers(f"II{self._length}", what)
+        if (kind, inner) != (_ARRAY, _STRING):
+            raise self._corrupt(f"{what} is no array of strings")
+        self._holds(count * Struct(f"<{self._length}").size, f"{what} is an array of {count}")
+        strings, room = [], self._file.limit("evidence_bytes")
+        for _ in range(count):
+            strings.append(self._take(self._text_length(what), what))
+            room -= len(strings[-1])
+            if room < 0:
+                reason = f"{what} takes more than {self._file.limit('evidence_bytes')} bytes"
+                hint = "raise it with --limit evidence_bytes=N"
+                raise LimitExceeded(self._where, reason, hint=hint)
+        self._at = begin
+        self._window, self._begin = b"", begin
+        return tuple(strings)
 
     def _entry(self, what: str) -> Entry:
         name = self._name(what)

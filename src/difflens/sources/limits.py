@@ -7,6 +7,7 @@ from ..errors import DifflensError, UnknownName
 DEFAULTS: dict[str, int] = {
     "compressed_bytes": 512 * 1024**2,  # a larger stream may not unpack to more than ...
     "compressed_ratio": 250,  # ... so many times its size
+    "evidence_bytes": 100_000_000,  # of a file handed in beside the models
     "hdf5_bytes": 64 * 1024**2,  # a larger dataset may not unpack to more than ...
     "hdf5_ratio": 1000,  # ... so many times its storage
     "hdf5_seconds": 60,  # without progress in the child process

@@ -1,0 +1,1 @@
+"""Files beside the models in, plain records out: one file a kind."""

@@ -1,0 +1,37 @@
+"""The totals of a report in one line."""
+
+from __future__ import annotations
+
+from ..records import Report
+from .numbers import count, plural, scientific
+
+_KINDS = ("changed", "recast", "reshaped", "added", "removed", "tied", "uncompared",
+          "within_epsilon", "identical", "paired")  # fmt: skip
+_WORDS = {"uncompared": "not compared", "within_epsilon": "within epsilon"}
+
+
+def counts(report: Report) -> str:
+    """Say how many tensors came out as what, how large the models are, how far they moved."""
+    totals = report.totals
+    kinds = [
+        f"{getattr(totals, kind)} {_WORDS.get(kind, kind)}"
+        for kind in _KINDS
+        if getattr(totals, kind)
+    ]
+    parts = [": ".join(filter(None, (plural(totals.tensors, "tensor"), ", ".join(kinds))))]
+    if totals.renamed:
+        parts.append(f"{totals.renamed} renamed")
+    shown = _parameters(report)
+    parts.append(f"{shown} parameter{'' if shown == '1' else 's'}")
+    if totals.relative_l2 is not None and (totals.changed or totals.recast):
+        median = totals.median_relative_l2
+        beside = "" if median is None else f" (median {scientific(median)})"
+        parts.append(f"relative_l2 {scientific(totals.relative_l2)}{beside}")
+    if report.warnings:
+        parts.append(plural(len(report.warnings), "warning"))
+    return "; ".join(parts)
+
+
+def _parameters(report: Report) -> str:
+    sides = [report.left.parameter_count, report.right.parameter_count]
+    return " -> ".join(dict.fromkeys(map(count, sides)))

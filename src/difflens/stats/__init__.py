@@ -1,0 +1,1 @@
+"""Tests and intervals: one file a method, pure maths, no records."""
