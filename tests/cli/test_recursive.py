@@ -136,7 +136,7 @@ def test_names_that_command_the_terminal_are_shown_as_codes(difflens, tmp_path):
 
 @pytest.mark.usefixtures("trees")
 def test_a_page_shows_one_pair(difflens):
-    assert_refused(difflens("-r", "left", "right", "-o", "html"), "-o html makes one page")
+    assert_refused(difflens("-r", "left", "right", "-o", "html"), "a report is about one pair")
 
 
 def test_folders_without_models(difflens, tmp_path):

@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
         "sources",
         "kernel",
     },
-    "testing": GROUND | {"pipeline", "analyses", "render", "sources"},
+    "testing": GROUND | {"pipeline", "analyses", "measure", "render", "sources"},
 }
 
 # Outside libraries a room may import, and those it may import only inside functions.
@@ -57,7 +57,7 @@ STANDARD = {
     "msgspec": {"records", "pairing", "measure", "evidence", "render", "cli"},
 }
 LATE = {
-    "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli"},
+    "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing"},
     "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},

@@ -17,6 +17,7 @@ from ..errors import CorruptFile
 from ..escape import for_terminal, visible
 from ..protocols import ModelFile
 from . import source
+from .containers.pickle_nodes import Global
 from .containers.pickles import Make, unpickle
 from .torch_make import Maker, dotted, is_known
 from .torch_names import name_all
@@ -44,6 +45,11 @@ def pytorch_legacy(file: ModelFile) -> TorchSource:
     return _Stream(file).open()
 
 
+def root(file: ModelFile) -> Any:
+    """Give what the file's object is made of; its storages are not looked for."""
+    return _Stream(file).read()[0]
+
+
 class _Stream:
     """A place in the stream."""
 
@@ -54,11 +60,7 @@ class _Stream:
 
     def open(self) -> TorchSource:
         """Read the pickles, and find the storages behind them."""
-        self._expect("magic number", _MAGIC)
-        self._expect("protocol", _PROTOCOL)
-        self._next(None)
-        storages = Storages(self._file)
-        value, names = self._next(Maker(storages))
+        value, names, storages = self.read()
         found = walk(value, storages)
         keys, _ = self._next(None)
         places = self._places(keys, storages)
@@ -66,6 +68,15 @@ class _Stream:
         refused = [dotted(name) for name in names if not is_known(name)]
         named = name_all(found, self._where)
         return TorchSource("pytorch-legacy", self._file, named, places, refused)
+
+    def read(self) -> tuple[Any, set[Global], Storages]:
+        """Read up to the object: what it is made of, the names in it, the storages it needs."""
+        self._expect("magic number", _MAGIC)
+        self._expect("protocol", _PROTOCOL)
+        self._next(None)
+        storages = Storages(self._file)
+        value, names = self._next(Maker(storages))
+        return value, names, storages
 
     def _next(self, make: Make | None) -> Any:
         value, self._place, names = unpickle(self._file, self._place, make)

@@ -135,7 +135,7 @@ def _without_spread(
 ) -> Comparison:
     """Say what can be said of one pair, or of pairs that all differ by the same amount.
 
-    Where none of n pairs differs, at most a part 1 - (α/2)^(1/n) of all examples would
+    Where none of n pairs (or clusters) differs, at most a part 1 - (α/2)^(1/n) of all would
     (Clopper & Pearson 1934), each by no more than the scores range.
     """
     if moves.size < 2:
@@ -144,11 +144,12 @@ def _without_spread(
         return bare._replace(note="all pairs differ by the same amount: no spread to test against")
     unit = 0 <= before.min() and before.max() <= 1
     scale = 1.0 if unit else float(before.max() - before.min())
-    if not scale or bare.clusters is not None:
-        return bare._replace(p=1.0, note="no pair differs")
-    reach = scale * (1 - ((1 - bare.level) / 2) ** (1 / moves.size))
+    if not scale:
+        return bare._replace(p=1.0, note="no pair differs, and all scores are the same")
+    independent = moves.size if bare.clusters is None else bare.clusters
+    reach = scale * (1 - ((1 - bare.level) / 2) ** (1 / independent))
     method = "paired, no pair differs"
-    note = f"no pair differs; others may, by what {moves.size} examples can tell"
+    note = f"no pair differs; how far others may is what {independent} independent ones can tell"
     return bare._replace(low=-reach, high=reach, p=1.0, method=method, note=note)
 
 

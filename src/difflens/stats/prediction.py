@@ -29,9 +29,7 @@ class Prediction(NamedTuple):
     n: int
 
 
-def against_history(
-    past: Sequence[float], value: float, level: float = 0.95
-) -> Prediction | None:
+def against_history(past: Sequence[float], value: float, level: float = 0.95) -> Prediction | None:
     """Hold a value against n past ones: t = (x - mean)/(s sqrt(1 + 1/n)), n - 1 degrees.
 
     None below three past values. Where all past values are equal t is None, and p is 1 for the

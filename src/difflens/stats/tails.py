@@ -59,9 +59,7 @@ def power_law(
     low, high = _interval(positive, seed, resamples, level)
     ratio, p = _against_lognormal(tail, alpha)
     error = (alpha - 1) / len(tail) ** 0.5
-    return PowerLaw(
-        alpha, float(tail[0]), len(tail), distance, error, low, high, ratio, p
-    )
+    return PowerLaw(alpha, float(tail[0]), len(tail), distance, error, low, high, ratio, p)
 
 
 def _best(ordered: NDArray[Any], candidates: int) -> tuple[float, int, float]:
@@ -80,9 +78,7 @@ def _best(ordered: NDArray[Any], candidates: int) -> tuple[float, int, float]:
     return 1 + float(exponents[best]), int(starts[best]), float(distances[best])
 
 
-def _distances(
-    logs: NDArray[Any], starts: NDArray[Any], exponents: NDArray[Any]
-) -> NDArray[Any]:
+def _distances(logs: NDArray[Any], starts: NDArray[Any], exponents: NDArray[Any]) -> NDArray[Any]:
     """Give D of every start: max over its tail of |i/n - (1 - (x_i/x_min)^(1 - alpha))|."""
     import numpy as np
 

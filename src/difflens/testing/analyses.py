@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from ..records import Envelope
 from ..registry import Entry
 from .laws import hold, is_described, registered
 from .models import diffs
+from .situations import Situation, situations
 from .watching import deeds
 
 _STATUSES = ("ok", "partial", "not_enough_information", "not_applicable", "error")
@@ -29,6 +31,10 @@ class Case(NamedTuple):
     def answer(self, name: str) -> Envelope:
         """Ask about one of the diffs."""
         return ask(self.entry.name, self.diffs[name])
+
+    def informed(self, situation: Situation) -> Envelope:
+        """Ask about a pair of which everything is known."""
+        return ask(self.entry.name, situation.diff, situation.evidence, situation.policy)
 
 
 def check_analysis(
@@ -65,11 +71,7 @@ def it_answers_every_diff(case: Case) -> None:
 def it_says_what_is_missing(case: Case) -> None:
     """A field that is null stands in `missing` with a reason; no number is NaN or infinite."""
     for name in case.diffs:
-        answer = case.answer(name)
-        excused = {each.field for each in answer.missing if each.needs and each.why}
-        null = {field for field, value in answer.fields.items() if value is None}
-        hold(null <= excused, f"{name}: null without a reason: {sorted(null - excused)}")
-        _finite(answer.to_dict() | {"policy": None}, name)
+        _explained(case.answer(name), name)
 
 
 def its_findings_show_evidence(case: Case) -> None:
@@ -100,11 +102,50 @@ def it_is_pure(case: Case) -> None:
 
 
 def it_answers_by_its_values(case: Case) -> None:
-    """Very different pairs do not all get the same answer."""
-    names = ("same", "near", "far", "not finite", "kinds")
-    answers = [case.answer(name).to_dict() for name in names]
+    """Very different pairs, with all evidence one can hand in, do not all get the same answer."""
+    answers = [case.informed(each).to_dict() for each in _situations().values()]
     alike = all(answer == answers[0] for answer in answers)
-    hold(not alike, f"{case.entry.name}: {', '.join(names)} all got one answer")
+    hold(not alike, f"{case.entry.name}: three situations all got one answer")
+
+
+def it_prints_no_constant(case: Case) -> None:
+    """No number is the same on three very different pairs; `constants=` names the exceptions."""
+    allowed = case.entry.options.get("constants", ())
+    found = [dict(_numbers(case.informed(each).fields)) for each in _situations().values()]
+    for field, value in found[0].items():
+        same = all(other.get(field) == value for other in found[1:])
+        known = field.partition(".")[0] in allowed or value in _TRIVIAL
+        hold(not same or known, f"{case.entry.name}: {field} is {value} in three situations")
+
+
+def it_says_what_is_missing_with_evidence_too(case: Case) -> None:
+    """With all evidence at hand too, a null has its reason, and no number is NaN or infinite."""
+    for name, each in _situations().items():
+        _explained(case.informed(each), name)
+
+
+# Counts of faults, shares of all or nothing: what three pairs may well have in common.
+_TRIVIAL = (0, 1, 0.0, 1.0, True, False)
+
+
+@cache
+def _situations() -> dict[str, Situation]:
+    return dict(situations())
+
+
+def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in fields.items():
+        if isinstance(value, int | float):
+            yield name, value
+        elif isinstance(value, dict):
+            yield from ((f"{name}.{key}", each) for key, each in _numbers(value))
+
+
+def _explained(answer: Envelope, name: str) -> None:
+    excused = {each.field for each in answer.missing if each.needs and each.why}
+    null = {field for field, value in answer.fields.items() if value is None}
+    hold(null <= excused, f"{name}: null without a reason: {sorted(null - excused)}")
+    _finite(answer.to_dict() | {"policy": None}, name)
 
 
 LAWS = (
@@ -115,6 +156,8 @@ LAWS = (
     it_finds_nothing_in_equal_models,
     it_is_pure,
     it_answers_by_its_values,
+    it_prints_no_constant,
+    it_says_what_is_missing_with_evidence_too,
 )
 
 

@@ -1,0 +1,123 @@
+"""What kind of network a model is: as its settings say, else by rules on names and shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...records import TensorInfo
+from .network import Network
+from .roles import is_parameter, role
+from .shapes import is_expert, is_head
+
+_PARTS = frozenset({"attention_q", "attention_k", "attention_v", "attention_o", "attention"})
+_CAUSAL = (".attn.bias", ".attention.bias", "masked_bias")  # the buffers of a causal mask
+_STATE_SPACE = ("A_log", "conv1d.weight", "dt_proj.weight")
+_RECURRENT = re.compile(r"weight_hh(?:_l[0-9]+(?:_reverse)?)?$")
+_ROUTER = re.compile(r"(?:router|gate)\.(?:weight|wg\.weight)$|ffn_gate_inp\.weight$")
+_CROSS = re.compile(r"cross_?attn|encoder_attn|EncDecAttention|crossattention")
+_GATES = {3: "gru", 4: "lstm", 1: "rnn"}
+
+
+class Family(NamedTuple):
+    """A kind of network and how it was told: `config` or `rules`; shares of parameters by part."""
+
+    name: str
+    basis: str
+    shares: dict[str, float]
+
+
+def family(known: Network, infos: Iterable[TensorInfo]) -> Family:
+    """Say what a model is; `unknown` where neither settings nor rules tell."""
+    every = list(infos)
+    shares = _shares(every)
+    if known.family:
+        return Family(known.family, "config", shares)
+    name = _by_rules(every, shares)
+    return Family(name, "rules" if name != "unknown" else "no rule fits", shares)
+
+
+def _by_rules(every: list[TensorInfo], shares: dict[str, float]) -> str:
+    names = [info.name for info in every]
+    if all(any(name.endswith(part) for name in names) for part in _STATE_SPACE[:2]):
+        return "hybrid" if shares.get("attention") else "ssm"
+    recurrent = {_gates(info) for info in every if _RECURRENT.search(info.name)}
+    if recurrent:
+        return "/".join(sorted(recurrent))
+    attends = _attends(every)
+    if attends and shares.get("convolution", 0.0) > shares.get("patch", 0.0):
+        return "hybrid"
+    if attends:
+        kind = _transformer(every)
+        return f"moe {kind}" if _is_mixture(every) else kind
+    if shares.get("convolution"):
+        return "cnn"
+    return "mlp" if _is_perceptron(every) else "unknown"
+
+
+def _attends(every: list[TensorInfo]) -> bool:
+    """Are there queries, keys, values and an output, apart or fused?"""
+    found = {role(info.name) for info in every if len(info.shape) > 1}
+    return {"attention_q", "attention_k", "attention_v", "attention_o"} <= found or (
+        {"attention", "attention_o"} <= found or _is_fused(every)
+    )
+
+
+def _is_fused(every: list[TensorInfo]) -> bool:
+    """Is there one matrix that gives queries, keys and values, three times as long as wide?"""
+    return any(
+        role(info.name) == "attention"
+        and len(info.shape) == 2
+        and max(info.shape) == 3 * min(info.shape)
+        for info in every
+    )
+
+
+def _transformer(every: list[TensorInfo]) -> str:
+    names = [info.name for info in every]
+    if any(map(_CROSS.search, names)):
+        return "encoder-decoder transformer"
+    if any(len(info.shape) == 4 for info in every):
+        return "vision transformer"
+    words = {info.shape for info in every if role(info.name) == "embedding"}
+    predicts = any(is_head(info) and info.shape in words for info in every)
+    if predicts or any(name.endswith(_CAUSAL) for name in names):
+        return "decoder transformer"
+    return "transformer"
+
+
+def _is_mixture(every: list[TensorInfo]) -> bool:
+    routed = any(_ROUTER.search(info.name) for info in every)
+    return routed and any(is_expert(info.name) for info in every)
+
+
+def _is_perceptron(every: list[TensorInfo]) -> bool:
+    """Do matrices follow each other, each taking what the one before gives?"""
+    matrices = [info.shape for info in every if len(info.shape) == 2]
+    return len(matrices) > 1 and all(
+        before[0] == after[1] for before, after in zip(matrices, matrices[1:], strict=False)
+    )
+
+
+def _gates(info: TensorInfo) -> str:
+    rows, columns = info.shape if len(info.shape) == 2 else (0, 1)
+    return _GATES.get(rows // columns if columns and rows % columns == 0 else 0, "rnn")
+
+
+def _shares(every: list[TensorInfo]) -> dict[str, float]:
+    """Give the part of the parameters in attention, convolutions, patch embeddings and the rest."""
+    sums = dict.fromkeys(("attention", "convolution", "patch", "other"), 0)
+    for info in every:
+        if is_parameter(info.name, info.dtype):
+            sums[_part(info)] += info.count
+    whole = sum(sums.values())
+    return {part: count / whole for part, count in sums.items() if count}
+
+
+def _part(info: TensorInfo) -> str:
+    if len(info.shape) == 4:
+        high, wide = info.shape[2:]
+        is_patch = high == wide and high >= 8 and info.shape[1] <= 4
+        return "patch" if is_patch else "convolution"
+    return "attention" if role(info.name) in _PARTS else "other"

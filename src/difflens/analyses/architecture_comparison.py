@@ -1,0 +1,150 @@
+"""How the architectures of two models differ: their kinds, their modules, their shapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ..answers import Answer
+from ..diffs import Diff
+from ..evidences import Evidence
+from ..records import Envelope, Policy, TensorInfo
+from . import analysis
+from .anatomy.family import Family, family
+from .anatomy.modules import Edit, edits, modules
+from .anatomy.network import infos, network
+from .anatomy.places import short
+from .anatomy.roles import role
+from .cost.storage import elements
+from .cost.weights import is_weight
+
+NAME = "architecture_comparison"
+_FIELDS = (
+    "type1", "type2", "differences", "edits", "param_table", "similarity", "dtype_changes",
+    "renamed", "network1", "network2", "shares1", "shares2",
+)  # fmt: skip
+_NUMBERS = (
+    "layers", "heads", "kv_heads", "head_dim", "hidden", "ffn", "vocab", "experts",
+    "experts_per_token", "context",
+)  # fmt: skip
+
+
+@analysis(needs=[])
+def architecture_comparison(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
+    """What kind of network each model is, and which modules were added, removed or reshaped."""
+    answer = Answer(NAME, policy)
+    if not diff.pairs:
+        for field in _FIELDS:
+            answer.lack(field, needs="tensors", why="neither model holds any")
+        return answer.envelope("not_applicable")
+    for number, side in (("1", "left"), ("2", "right")):
+        known, every = network(diff, evidence, side), infos(diff, side)
+        _kind(answer, number, side, family(known, every))
+        said = {name: getattr(known, name) for name in _NUMBERS}
+        numbers = {name: value for name, value in said.items() if value is not None}
+        sources = "; ".join(sorted({known.basis[name] for name in numbers}))
+        answer.say(f"network{number}", numbers, basis=sources or "nothing tells a number")
+    found = edits(modules(diff.deltas))
+    _edits(answer, diff, found)
+    _tables(answer, diff)
+    if diff.has_values:  # headers alone are told, and nothing is found in them
+        for edit in found:
+            answer.find(
+                "",
+                f"{short(edit.what)}: {edit.parameters:+} parameters",
+                {"modules": edit.modules, "tensors": edit.tensors, "parameters": edit.parameters},
+                "medium",
+            )
+    return answer.envelope()
+
+
+def _kind(answer: Answer, number: str, side: str, kind: Family) -> None:
+    answer.say(f"type{number}", kind.name, basis=kind.basis)
+    answer.say(
+        f"shares{number}",
+        kind.shares,
+        basis=f"part of the {side} parameters: attention matrices, kernels, patch embedding, rest",
+        uncertainty="exact",
+    )
+
+
+def _edits(answer: Answer, diff: Diff, found: list[Edit]) -> None:
+    answer.say(
+        "differences",
+        sum(edit.modules for edit in found),
+        basis="modules (tensors sharing a prefix) added, removed or reshaped after matching",
+        uncertainty="exact",
+    )
+    answer.say(
+        "edits",
+        [edit.plain() for edit in found],
+        basis="the differences, folded where they repeat from block to block",
+        uncertainty="exact",
+    )
+    casts = Counter(
+        f"{delta.pair.left.dtype} -> {delta.pair.right.dtype}"
+        for delta in diff.deltas
+        if delta.pair.left and delta.pair.right and delta.pair.left.dtype != delta.pair.right.dtype
+    )
+    answer.say(
+        "dtype_changes",
+        dict(sorted(casts.items())),
+        basis="tensors by change of dtype; not counted as differences",
+        uncertainty="exact",
+    )
+    answer.say(
+        "renamed",
+        sum(delta.pair.renamed for delta in diff.deltas),
+        basis="tensors paired under two names; not counted as differences",
+        uncertainty="exact",
+    )
+
+
+def _tables(answer: Answer, diff: Diff) -> None:
+    left, right = (_parameters(infos(diff, side)) for side in ("left", "right"))
+    answer.say(
+        "param_table",
+        _by_role(left, right),
+        basis="elements of float tensors that are no buffers, by role as names tell it",
+        uncertainty="exact",
+    )
+    answer.either(
+        "similarity",
+        _similarity(left, right),
+        basis="weighted Jaccard: sum of min / sum of max of parameters over (role, shape)",
+        uncertainty="exact",
+        needs="float parameters",
+        why="neither model holds any",
+    )
+
+
+def _parameters(every: Iterable[TensorInfo]) -> Counter[tuple[str, tuple[int, ...]]]:
+    """Count parameters by role and shape."""
+    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for info in every:
+        if is_weight(info):
+            counts[role(info.name), info.shape] += elements(info)
+    return counts
+
+
+def _similarity(
+    left: Counter[tuple[str, tuple[int, ...]]], right: Counter[tuple[str, tuple[int, ...]]]
+) -> float | None:
+    larger = (left | right).total()
+    return (left & right).total() / larger if larger else None
+
+
+def _by_role(
+    left: Counter[tuple[str, tuple[int, ...]]], right: Counter[tuple[str, tuple[int, ...]]]
+) -> list[dict[str, Any]]:
+    sums: list[Counter[str]] = [Counter(), Counter()]
+    for total, side in zip(sums, (left, right), strict=True):
+        for (part, _), count in side.items():
+            total[part] += count
+    before, after = sums
+    rows = [
+        {"role": part, "left": before[part], "right": after[part]}
+        for part in sorted(before | after)
+    ]
+    return [*rows, {"role": "all", "left": before.total(), "right": after.total()}]

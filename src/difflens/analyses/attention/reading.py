@@ -1,0 +1,143 @@
+"""Reads one attention of both sides: a part at a time, let go before the next is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ...diffs import Diff
+from ...errors import DifflensError
+from ...measure.heads import Products, head_rows, products, with_bias
+from ...records import Delta
+from ..anatomy.network import Network
+from .circuits import Circuit, circuit, raw_relative_l2
+from .layouts import Layout, layout
+from .sites import Site
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Sided = Literal["left", "right"]
+PARTS = ("q", "k", "v", "o")
+# Whose norms multiply by one more than what is stored (HF; converters add it for GGUF).
+_ONE_MORE = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
+
+
+class Layer(NamedTuple):
+    """One attention that both sides have: its heads' circuits; `why` where there are none."""
+
+    index: int
+    site: str
+    subject: str
+    left: Layout | None = None
+    right: Layout | None = None
+    qk: Circuit | None = None
+    ov: Circuit | None = None
+    raw: NDArray[Any] | None = None
+    why: str = ""
+
+
+class Reader:
+    """Reads heads of a diff; `by_right` are its deltas by their right tensor's name."""
+
+    def __init__(
+        self, diff: Diff, networks: dict[str, Network], by_right: dict[str, Delta]
+    ) -> None:
+        """Keep what to read from; nothing is read."""
+        self._diff, self._networks, self._by_right = diff, networks, by_right
+
+    def layer(self, index: int, left: Site, right: Site, counts: dict[str, int | None]) -> Layer:
+        """Read one attention of both sides."""
+        subject = self._by_right[right.tensors["o"].name].name
+        before = self._cut(left, "left", counts["left"])
+        after = self._cut(right, "right", counts["right"])
+        if isinstance(before, str) or isinstance(after, str):
+            why = before if isinstance(before, str) else str(after)
+            return Layer(index, right.name, subject, why=why)
+        layer = Layer(index, right.name, subject, before, after)
+        try:
+            return self._circuits(layer, before, after)
+        except DifflensError as error:  # too large for memory, or no number an element
+            return layer._replace(why=str(error))
+
+    def rows(self, side: Sided, cut: Layout, part: str) -> NDArray[Any]:
+        """Give the heads' rows of one part, with norm and bias folded in."""
+        slices = cut.slices[part]
+        values = self._diff.values(side, slices.tensor)
+        heads = head_rows(values, slices.starts, cut.size, turned=slices.turned)
+        if part == "o":
+            return heads
+        bias = self._vector(side, slices.bias)
+        if bias is not None:
+            bias = bias[_places(slices.starts, cut.size)]
+        gain = self._vector(side, cut.gain)
+        if gain is not None and self._adds_one(side, cut.gain):
+            gain = gain + 1
+        return with_bias(heads, bias, gain, self._vector(side, cut.shift))
+
+    def _cut(self, site: Site, side: str, heads: int | None) -> Layout | str:
+        if heads is None:
+            return "the number of heads is not known"
+        return layout(site, heads, self._networks[side].family or "")
+
+    def _circuits(self, layer: Layer, before: Layout, after: Layout) -> Layer:
+        found: dict[str, Products] = {}
+        for part in PARTS:
+            left = self.rows("left", before, part)
+            alike = self._is_same(before, after, part)
+            found[part] = products(left, left if alike else self.rows("right", after, part))
+        if before.group != after.group:  # heads that share keys otherwise have no partner
+            found = {part: each._replace(across=None, moved=None) for part, each in found.items()}
+        return layer._replace(
+            qk=_joined(found["q"], found["k"], before, after),
+            ov=_joined(found["o"], found["v"], before, after),
+            raw=raw_relative_l2(found, before.group),
+        )
+
+    def _is_same(self, left: Layout, right: Layout, part: str) -> bool:
+        """Are these the same bytes on both sides: the tensor, what is added, the norm before?"""
+        before, after = left.slices[part], right.slices[part]
+        if (before.starts, before.turned, left.size) != (after.starts, after.turned, right.size):
+            return False
+        read = [(before.tensor, after.tensor), (before.bias, after.bias)]
+        if part != "o":
+            read += [(left.gain, right.gain), (left.shift, right.shift)]
+        return all(self._is_pair(*names) for names in read)
+
+    def _is_pair(self, left: str | None, right: str | None) -> bool:
+        if left is None or right is None:
+            return left is right
+        delta = self._by_right[right]
+        paired = delta.pair.left
+        return delta.kind == "identical" and paired is not None and paired.name == left
+
+    def _vector(self, side: Sided, name: str | None) -> NDArray[Any] | None:
+        return None if name is None else self._diff.values(side, name).array()
+
+    def _adds_one(self, side: Sided, name: str | None) -> bool:
+        model = self._diff.left if side == "left" else self._diff.right
+        recipes = (
+            pair.left_recipe if side == "left" else pair.right_recipe
+            for pair in self._diff.pairs
+            if (info := pair.left if side == "left" else pair.right) and info.name == name
+        )
+        added = any(recipe and recipe.add for recipe in recipes)
+        return self._networks[side].family in _ONE_MORE and model.format != "gguf" and not added
+
+
+def _places(starts: tuple[int, ...], size: int) -> Any:
+    import numpy as np
+
+    return np.asarray(starts)[:, None] + np.arange(size)
+
+
+def _joined(first: Products, second: Products, before: Layout, after: Layout) -> Circuit:
+    """Make the circuits of both sides, which may share keys differently."""
+    if before.group == after.group:
+        return circuit(first, second, before.group)
+    left = circuit(first._replace(right=None), second._replace(right=None), before.group)
+    right = circuit(first._replace(left=None), second._replace(left=None), after.group)
+    return left._replace(
+        right_norm=right.right_norm,
+        right_stable_rank=right.right_stable_rank,
+        right_effective_rank=right.right_effective_rank,
+    )

@@ -1,0 +1,1 @@
+"""Units of a network that may change places without changing what it computes."""

@@ -1,0 +1,151 @@
+"""Weight matching: orders of units that bring the right model closest to the left one.
+
+Maximises sum <L, P R Q^T> over the orders of all groups that share tensors, one group at a time,
+each step a linear assignment (Ainsworth, Hayase & Srinivasa 2023, Git Re-Basin). A group that
+shares no tensor is solved exactly in one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .matching import best_heads, best_order
+from .slots import Group, Slot, by_unit, reordered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Orders = dict[str, dict[int, NDArray[Any]]]  # by group, then by the number of units of a slot
+    Arrays = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
+
+_SWEEPS = 50
+COLUMNS = 2048  # a unit is recognised by no more of its weights than these
+
+
+class Aligned(NamedTuple):
+    """The orders found, and how far the two sides lie apart before and after."""
+
+    orders: Orders
+    before: float  # sum ‖L - R‖²
+    after: float  # sum ‖L - P R Q^T‖²
+    left_norm: float  # sum ‖L‖²
+    right_norm: float
+    sweeps: int
+
+
+def align(found: list[Group], arrays: Arrays, restarts: int, seed: int) -> Aligned:
+    """Align the groups of one component; the first start is the order as it is."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    slots = _slots_by_tensor(found)
+    still: Orders = {group.name: _still(group) for group in found}
+    before, left, right = _energies(arrays, slots, still)
+    best, lowest, sweeps = still, before, 0
+    tries = restarts + 1 if len(found) > 1 else 1
+    for attempt in range(tries):
+        start = still if attempt == 0 else {g.name: _shuffled(g, random) for g in found}
+        orders, done = _descend(found, arrays, slots, start, random)
+        distance = _energies(arrays, slots, orders)[0]
+        sweeps += done
+        if distance < lowest * (1 - 1e-12):
+            best, lowest = orders, distance
+    return Aligned(best, before, lowest, left, right, sweeps)
+
+
+def _descend(
+    found: list[Group],
+    arrays: Arrays,
+    slots: Mapping[str, list[tuple[str, Slot]]],
+    start: Orders,
+    random: Any,
+) -> tuple[Orders, int]:
+    """Solve group after group until none changes."""
+    orders = dict(start)
+    alone = len(found) == 1 and all(len(each) == 1 for each in slots.values())
+    distance = _energies(arrays, slots, orders)[0]
+    for sweep in range(1, _SWEEPS + 1):
+        trial = dict(orders)
+        for index in random.permutation(len(found)).tolist():
+            group = found[index]
+            trial[group.name] = _solved(group, arrays, slots, trial)
+        reached = distance if alone else _energies(arrays, slots, trial)[0]
+        if alone:
+            return trial, sweep
+        if reached >= distance * (1 - 1e-12):
+            return orders, sweep
+        orders, distance = trial, reached
+    return orders, _SWEEPS
+
+
+def _solved(
+    group: Group, arrays: Arrays, slots: Mapping[str, list[tuple[str, Slot]]], orders: Orders
+) -> dict[int, NDArray[Any]]:
+    gains: dict[int, NDArray[Any]] = {}
+    for slot in group.slots:
+        left, right = arrays[slot.name]
+        for name, other in slots[slot.name]:
+            if other != slot:
+                right = reordered(right, other, orders[name][other.units])
+        gain = _gain(by_unit(left, slot), by_unit(right, slot))
+        gains[slot.units] = gains[slot.units] + gain if slot.units in gains else gain
+    if len(gains) == 1:
+        return {units: best_order(gain) for units, gain in gains.items()}
+    few = min(gains)
+    heads, pairs = best_heads(gains[group.units], gains[few])
+    return {group.units: heads, few: pairs}
+
+
+def _gain(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    columns = left.shape[1]
+    if columns > COLUMNS:
+        chosen = np.random.default_rng(columns).choice(columns, COLUMNS, replace=False)
+        left, right = left[:, chosen], right[:, chosen]
+        return (left @ right.T) * np.float32(columns / COLUMNS)
+    return left @ right.T
+
+
+def _energies(
+    arrays: Arrays, slots: Mapping[str, list[tuple[str, Slot]]], orders: Orders
+) -> tuple[float, float, float]:
+    """Sum ‖L - P R Q^T‖², ‖L‖² and ‖R‖² over the tensors."""
+    import numpy as np
+
+    apart = lefts = rights = 0.0
+    for name, (left, right) in arrays.items():
+        moved = right
+        for group, slot in slots.get(name, ()):
+            moved = reordered(moved, slot, orders[group][slot.units])
+        apart += float(np.square(left - moved).sum(dtype=np.float64))
+        lefts += float(np.square(left).sum(dtype=np.float64))
+        rights += float(np.square(right).sum(dtype=np.float64))
+    return apart, lefts, rights
+
+
+def _slots_by_tensor(found: list[Group]) -> dict[str, list[tuple[str, Slot]]]:
+    slots: dict[str, list[tuple[str, Slot]]] = {}
+    for group in found:
+        for slot in group.slots:
+            slots.setdefault(slot.name, []).append((group.name, slot))
+    return slots
+
+
+def _sizes(group: Group) -> Iterator[int]:
+    yield from {slot.units for slot in group.slots}
+
+
+def _still(group: Group) -> dict[int, NDArray[Any]]:
+    import numpy as np
+
+    return {units: np.arange(units) for units in _sizes(group)}
+
+
+def _shuffled(group: Group, random: Any) -> dict[int, NDArray[Any]]:
+    """Shuffle the units; heads stay as they are, for their groups bind them."""
+    sizes = set(_sizes(group))
+    return (
+        {units: random.permutation(units) for units in sizes} if len(sizes) == 1 else _still(group)
+    )

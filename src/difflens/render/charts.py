@@ -1,0 +1,146 @@
+"""The interactive charts of the HTML page, as plain figures that plotly's JavaScript draws."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import Any
+
+from ..errors import MissingExtra
+from ..records import Report
+from .drawings import MOST_INTERVALS, courses, depth, field, numbers, spectra, whiskers
+from .heat import LIMITS, heat
+
+Figure = dict[str, Any]
+# Blue to yellow, which every kind of colour vision tells apart (Nuñez et al. 2018).
+_COLOURS = "Cividis"
+
+
+def library() -> str:
+    """Give plotly's JavaScript; it comes with the extra `charts`."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingExtra("--include-charts", "charts") from error
+    text: str = get_plotlyjs()
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # as a browser reads it, for the hash
+
+
+def figures(report: Report) -> list[Figure]:
+    """Give a figure for whatever the report has the numbers of, and none for the rest."""
+    made = [_heat(report), _depth(report), _spectra(report), _intervals(report)]
+    return [figure for figure in (*made, *_courses(report)) if figure]
+
+
+def as_json(figures: list[Figure]) -> str:
+    """Write figures so that no name in them ends the script element they lie in."""
+    text = dumps(figures, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _figure(title: str, data: list[Any], **layout: Any) -> Figure:
+    return {"title": title, "data": data, "layout": layout}
+
+
+def _heat(report: Report) -> Figure | None:
+    found = heat(report)
+    if not found:
+        return None
+    # Colour by decade on a fixed scale; what is the same on both sides stays empty.
+    from math import log10
+
+    levels = [
+        [log10(square.value) if square and square.value else None for square in line]
+        for line in found.squares
+    ]
+    told = [[square.told if square else "" for square in line] for line in found.squares]
+    trace = {
+        "type": "heatmap",
+        "x": found.parts,
+        "y": found.blocks,
+        "z": levels,
+        "text": _inert(told),
+        "hovertemplate": "%{text}<extra></extra>",
+        "hoverongaps": False,
+        "colorscale": _COLOURS,
+        "zmin": log10(LIMITS[0]) - 1,
+        "zmax": 0,
+        "colorbar": {"title": {"text": "relative L2"}, "tickprefix": "1e"},
+    }
+    lines = max(320, 90 + 18 * len(found.blocks))
+    axis = {"type": "category"}
+    return _figure(
+        "Blocks by part: relative L2",
+        [trace],
+        height=lines,
+        xaxis=axis | {"side": "top"},
+        yaxis=axis | {"autorange": "reversed"},
+    )
+
+
+def _depth(report: Report) -> Figure | None:
+    bars = depth(report)
+    if not bars:
+        return None
+    trace = {"type": "bar", "x": [bar.name for bar in bars], "y": [bar.value for bar in bars]}
+    return _figure(
+        "Relative L2 by depth", [trace], xaxis={"type": "category"}, yaxis={"rangemode": "tozero"}
+    )
+
+
+def _spectra(report: Report) -> Figure | None:
+    data = []
+    for each in spectra(report):
+        name, last = _inert(each.name), len(each.values)
+        ranks = list(range(1, last + 1))
+        line = {"type": "scatter", "mode": "lines+markers", "marker": {"size": 4}}
+        data.append(line | {"name": name, "x": ranks, "y": each.values, "legendgroup": name})
+        if each.edge is not None:
+            edge = {"type": "scatter", "mode": "lines", "line": {"dash": "dash"}}
+            at = {"x": [1, last], "y": [each.edge, each.edge]}
+            data.append(edge | at | {"name": "noise edge", "legendgroup": name})
+    axes = {"xaxis": {"title": {"text": "rank"}}, "yaxis": {"type": "log"}}
+    return (
+        _figure("Singular values of the change, with the edge of noise", data, **axes)
+        if data
+        else None
+    )
+
+
+def _intervals(report: Report) -> Figure | None:
+    found = whiskers(report)[:MOST_INTERVALS]
+    if not found:
+        return None
+    middles = [(each.low + each.high) / 2 if each.value is None else each.value for each in found]
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": middles,
+        "y": [_inert(each.name) for each in found],
+        "text": [_inert(each.said) for each in found],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [each.high - middle for each, middle in zip(found, middles, strict=True)],
+            "arrayminus": [middle - each.low for each, middle in zip(found, middles, strict=True)],
+        },
+    }
+    axis = {"type": "category", "autorange": "reversed"}
+    return _figure("Intervals", [trace], height=120 + 26 * len(found), yaxis=axis)
+
+
+def _courses(report: Report) -> list[Figure]:
+    return [
+        _figure(
+            f"Trajectory: {course.name}",
+            [{"type": "scatter", "mode": "lines+markers", "y": course.values}],
+            xaxis={"title": {"text": "move"}, "dtick": 1},
+        )
+        for course in courses(report)
+    ]
+
+
+def _inert(value: Any) -> Any:
+    """Write names so that plotly, which reads a little HTML in its labels, finds none."""
+    if isinstance(value, list):
+        return [_inert(each) for each in value]
+    return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
