@@ -59,7 +59,7 @@ def _found(path: Path, limits: Limits) -> tuple[str, Any, list[dict[str, Any]]]:
         whole = root(file)
     finally:
         file.close()
-    for place in _PREFIXES:
+    for place, begin in _PREFIXES.items():
         node = whole if not place else whole.get(place) if type(whole) is Dict else None
         if place == "optimizer_states" and type(node) is list:
             if len(node) != 1:
@@ -68,7 +68,7 @@ def _found(path: Path, limits: Limits) -> tuple[str, Any, list[dict[str, Any]]]:
         groups = plain(node.get("param_groups"), str(path)) if type(node) is Dict else None
         state = node.get("state") if type(node) is Dict else None
         if type(state) is Dict and type(groups) is list and all(map(_is_group, groups)):
-            return _PREFIXES[place], state, groups
+            return begin, state, groups
     raise broken(path, "it holds no optimiser: no 'state' with its 'param_groups'")
 
 
@@ -122,7 +122,8 @@ def _is_number(info: TensorInfo) -> bool:
 
 def _one(values: Values) -> float | None:
     """Give the number a tensor of one element holds, None where it is not finite."""
-    return _finite(float(values.array().reshape(-1)[0]))
+    value = float(values.array().reshape(-1)[0])
+    return value if isfinite(value) else None
 
 
 def _finite(value: Any) -> Any:

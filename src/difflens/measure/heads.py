@@ -55,11 +55,12 @@ def with_bias(
 
     if bias is None and gain is None and shift is None:
         return heads
-    folded = heads if gain is None else heads * gain
-    if bias is None and shift is None:
-        return folded
-    column = np.zeros(heads.shape[:2], heads.dtype) if bias is None else bias
-    column = column if shift is None else column + heads @ shift
+    with np.errstate(invalid="ignore", over="ignore"):
+        folded = heads if gain is None else heads * gain
+        if bias is None and shift is None:
+            return folded
+        column = np.zeros(heads.shape[:2], heads.dtype) if bias is None else bias
+        column = column if shift is None else column + heads @ shift
     return np.concatenate([folded, column[:, :, None].astype(folded.dtype)], axis=2)
 
 

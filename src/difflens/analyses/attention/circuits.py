@@ -34,7 +34,9 @@ def circuit(first: Products, second: Products, group: int) -> Circuit:
     across = _shared(second.across, group)
     if first.across is not None and across is not None and left is not None and right is not None:
         cosine = _ratio(_inner(first.across, across), left * right)
-    ranks = [_ranks(_of(first, side), _shared(_of(second, side), group)) for side in ("left", "right")]
+    ranks = [
+        _ranks(_of(first, side), _shared(_of(second, side), group)) for side in ("left", "right")
+    ]
     if first.right is first.left and second.right is second.left:
         ranks[1] = ranks[0]
     return Circuit(left, right, cosine, ranks[0][0], ranks[1][0], ranks[0][1], ranks[1][1])

@@ -35,12 +35,13 @@ def attention(diff: Diff, evidence: Evidence, heads: int | None) -> Attention:
 
 def parts(diff: Diff) -> dict[str, list[Delta]]:
     """Give the pairs of every part of attention (q, k, v, o, qkv), told by name."""
+    paired = {delta.pair.right.name: delta for delta in diff.deltas
+              if delta.pair.right and delta.pair.left}  # fmt: skip
     found: dict[str, list[Delta]] = {}
-    for right in sites(delta.pair.right for delta in diff.deltas if delta.pair.right):
-        names = {info.name: part for part, info in right.tensors.items() if part in _WEIGHTS}
-        for delta in diff.deltas:
-            if delta.pair.right and delta.pair.left and delta.pair.right.name in names:
-                found.setdefault(names[delta.pair.right.name], []).append(delta)
+    for site in sites(delta.pair.right for delta in diff.deltas if delta.pair.right):
+        for part, info in site.tensors.items():
+            if part in _WEIGHTS and info.name in paired:
+                found.setdefault(part, []).append(paired[info.name])
     return found
 
 

@@ -89,9 +89,12 @@ def _cosines(
 
 def _across(reader: Reader, layer: Layer, part: str) -> NDArray[Any]:
     """Multiply every left head's rows with every right head's: heads x size x heads x size."""
+    import numpy as np
+
     if layer.left is None or layer.right is None:
         raise ValueError("only a layer that both sides have is matched")
     left, right = reader.rows("left", layer.left, part), reader.rows("right", layer.right, part)
-    flat = left.reshape(-1, left.shape[2]) @ right.reshape(-1, right.shape[2]).T
+    with np.errstate(invalid="ignore", over="ignore"):
+        flat = left.reshape(-1, left.shape[2]) @ right.reshape(-1, right.shape[2]).T
     across: NDArray[Any] = flat.reshape(*left.shape[:2], *right.shape[:2])
     return across

@@ -50,7 +50,10 @@ def sites(infos: Iterable[TensorInfo]) -> list[Site]:
     """Find every attention among the tensors of one side, in order of depth.
 
     >>> names = [f"h.0.attn.{part}.weight" for part in ("c_attn", "c_proj")]
-    >>> [(site.name, sorted(site.tensors)) for site in sites(TensorInfo(n, "F32", (8, 8)) for n in names)]
+    >>> [
+    ...     (site.name, sorted(site.tensors))
+    ...     for site in sites(TensorInfo(n, "F32", (8, 8)) for n in names)
+    ... ]
     [('h.0.attn', ['o', 'qkv'])]
     """
     found: dict[str, dict[str, TensorInfo]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...records import TensorInfo
@@ -36,7 +37,7 @@ def chains(tensors: Mapping[str, TensorInfo], taken: set[str]) -> Iterator[Group
             families[module.parent, module.stem].append(module)
     for family in families.values():
         ordered = sorted(family, key=lambda module: module.number)
-        for first, second in zip(ordered, ordered[1:], strict=False):
+        for first, second in pairwise(ordered):
             group = _link(first, second, modules)
             if group:
                 yield group

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .matching import best_heads, best_order
+from .matching import best_heads, best_order, clear_order
 from .slots import Group, Slot, by_unit, reordered
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
 
 _SWEEPS = 50
-COLUMNS = 2048  # a unit is recognised by no more of its weights than these
+_FEW = 256  # and where there are very many units, than these
+COLUMNS = 1024  # a unit is recognised by no more of its weights than these
 
 
 class Aligned(NamedTuple):
@@ -34,7 +35,7 @@ class Aligned(NamedTuple):
     sweeps: int
 
 
-def align(found: list[Group], arrays: Arrays, restarts: int, seed: int) -> Aligned:
+def align_groups(found: list[Group], arrays: Arrays, restarts: int, seed: int) -> Aligned:
     """Align the groups of one component; the first start is the order as it is."""
     import numpy as np
 
@@ -52,6 +53,27 @@ def align(found: list[Group], arrays: Arrays, restarts: int, seed: int) -> Align
         if distance < lowest * (1 - 1e-12):
             best, lowest = orders, distance
     return Aligned(best, before, lowest, left, right, sweeps)
+
+
+def align_wide(group: Group, arrays: Arrays) -> Aligned | None:
+    """Align one group of too many units for a search, where each finds a partner of its own."""
+    import numpy as np
+
+    if len({slot.units for slot in group.slots}) > 1:
+        return None
+    chosen = [
+        tuple(_some(by_unit(side, slot), _FEW) for side in arrays[slot.name])
+        for slot in group.slots
+    ]
+    order = clear_order(*(np.concatenate(sides, axis=1) for sides in zip(*chosen, strict=True)))
+    if order is None:
+        return None
+    slots, orders = _slots_by_tensor([group]), {group.name: {group.units: order}}
+    before, left, right = _energies(arrays, slots, {group.name: _still(group)})
+    after = _energies(arrays, slots, orders)[0]
+    if after > before:
+        return Aligned({group.name: _still(group)}, before, before, left, right, 1)
+    return Aligned(orders, before, after, left, right, 1)
 
 
 def _descend(
@@ -101,11 +123,18 @@ def _gain(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     columns = left.shape[1]
-    if columns > COLUMNS:
-        chosen = np.random.default_rng(columns).choice(columns, COLUMNS, replace=False)
-        left, right = left[:, chosen], right[:, chosen]
-        return (left @ right.T) * np.float32(columns / COLUMNS)
-    return left @ right.T
+    gain: NDArray[Any] = _some(left, COLUMNS) @ _some(right, COLUMNS).T
+    return gain * np.float32(columns / COLUMNS) if columns > COLUMNS else gain
+
+
+def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:
+    """Take so many columns at most, the same ones of every matrix as wide."""
+    import numpy as np
+
+    columns = rows.shape[1]
+    if columns <= most:
+        return rows
+    return rows[:, np.random.default_rng(columns).choice(columns, most, replace=False)]
 
 
 def _energies(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_ROWS = 1024
+
 
 def best_order(gain: NDArray[Any]) -> NDArray[Any]:
     """Give the order p that makes sum_i gain[i, p_i] largest.
@@ -20,10 +22,27 @@ def best_order(gain: NDArray[Any]) -> NDArray[Any]:
     rows, columns = gain.shape
     if rows == columns and np.all(np.diagonal(gain) >= gain.max(axis=1)):
         return np.arange(rows)
-    first = gain.argmax(axis=1)
-    if np.bincount(first, minlength=columns).max(initial=0) <= 1:
-        return first
-    return linear_sum_assignment(gain, maximize=True)[1]
+    order: NDArray[Any] = gain.argmax(axis=1)
+    if np.bincount(order, minlength=columns).max(initial=0) > 1:
+        order = linear_sum_assignment(gain, maximize=True)[1]
+    return order
+
+
+def clear_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any] | None:
+    """Give the best order where every row finds its own best partner; None where some share one.
+
+    Takes the rows some at a time, for a matrix of all gains may not fit in memory.
+    """
+    import numpy as np
+
+    order = np.empty(len(left), np.intp)
+    for start in range(0, len(left), _ROWS):
+        gain = left[start : start + _ROWS] @ right.T
+        best = gain.argmax(axis=1)
+        own = np.arange(start, start + len(gain))
+        stays = gain[np.arange(len(gain)), own] >= gain.max(axis=1)
+        order[start : start + _ROWS] = np.where(stays, own, best)
+    return order if len(np.unique(order)) == len(order) else None
 
 
 def best_heads(heads: NDArray[Any], pairs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

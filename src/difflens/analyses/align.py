@@ -1,0 +1,183 @@
+"""Are the units of the right model those of the left one in another order?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..answers import Answer, Status
+from ..diffs import Diff
+from ..evidences import Evidence
+from ..measure.scan import Scan
+from ..records import Delta, Envelope, Policy, Threshold
+from . import analysis
+from .anatomy.network import network
+from .changes.energy import KEPT, is_float
+from .symmetry.descent import COLUMNS, Aligned, align_groups, align_wide
+from .symmetry.groups import components, groups
+from .symmetry.slots import Group
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NAME = "align"
+SEED = 0
+THRESHOLDS = {
+    "max_units": Threshold(4096, "groups of more units are aligned only where no search is needed"),
+    "max_elements": Threshold(1 << 27, "layers that hold more numbers together are not loaded"),
+    "restarts": Threshold(3, "further starts from a random order where groups depend on another"),
+    "permuted_gain": Threshold(0.6, "below this part of its distance before, a model was permuted"),
+}
+_BASIS = {
+    "relative_l2_before": "sqrt(sum ‖left - right‖² / sum ‖left‖²) over the tensors of the groups",
+    "relative_l2_after": "the same with the right model's units in the order found",
+    "objective_gain": "(sum <left, P right> - sum <left, right>) / (‖left‖ ‖right‖)",
+    "fixed_points": "part of the units that stay in their place",
+    "units": "units of the groups that were aligned",
+    "groups": "one entry a group, in the order of the model",
+    "skipped": "groups that were not aligned, and why",
+}
+
+
+class Part(NamedTuple):
+    """Groups that share tensors, and what came of them."""
+
+    groups: list[Group]
+    aligned: Aligned | None
+    why: str = ""
+
+
+@analysis(needs=[Scan], thresholds=THRESHOLDS)
+def align(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
+    """Whether units were reordered: hidden units, heads, channels, recurrent units."""
+    answer = Answer(NAME, policy, THRESHOLDS)
+    answer.seeded(SEED)
+    if not diff.has_values or not diff.deltas:
+        status: Status = "not_enough_information" if diff.deltas else "not_applicable"
+        return _silent(answer, status, "tensor values", "no value was read")
+    parts = list(_parts(diff, evidence, answer))
+    if not parts:
+        needs = "feed-forward, attention, recurrent or chained layers in one shape on both sides"
+        why = "no tensor that changed belongs to a group of units that may change places"
+        return _silent(answer, "not_applicable", needs, why)
+    _say(answer, parts)
+    answer.assume("units are told by names and shapes; orders inside a head, and of the residual"
+                  " stream, are not tried")  # fmt: skip
+    if any(len(part.groups) > 1 for part in parts):
+        answer.assume("groups that share a tensor are solved in turn: a local optimum is possible")
+    answer.assume(f"a unit is compared by at most {COLUMNS} of its weights in each tensor")
+    if not (network(diff, evidence, "left").heads):
+        answer.assume("heads were not tried: their number is unknown (--config-left)")
+    return answer.envelope()
+
+
+def _parts(diff: Diff, evidence: Evidence, answer: Answer) -> Iterator[Part]:
+    """Align every component in which something changed."""
+    usable = {
+        delta.pair.left.name: delta
+        for delta in diff.deltas
+        if delta.kind in KEPT and is_float(delta) and delta.pair.left and delta.pair.right
+        and delta.pair.left.shape == delta.pair.right.shape
+    }  # fmt: skip
+    infos = [delta.pair.left for delta in usable.values() if delta.pair.left]
+    for found in components(groups(infos, network(diff, evidence, "left"))):
+        names = sorted({name for group in found for name in group.names})
+        if all(usable[name].kind == "identical" for name in names):
+            continue
+        yield _part(diff, [usable[name] for name in names], found, answer)
+
+
+def _part(diff: Diff, deltas: list[Delta], found: list[Group], answer: Answer) -> Part:
+    import numpy as np
+
+    count = sum(delta.pair.left.count for delta in deltas if delta.pair.left)
+    if count > answer["max_elements"]:
+        return Part(found, None, f"{count} numbers together, more than `max_elements`")
+    wide = max(group.units for group in found) > answer["max_units"]
+    if wide and len(found) > 1:
+        return Part(found, None, "more units than `max_units`, in layers that depend on another")
+    arrays: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+    for delta in deltas:
+        left, right = delta.pair.left, delta.pair.right
+        if left and right:
+            sides = diff.values("left", left.name).array(), diff.values("right", right.name).array()
+            if not all(np.isfinite(side).all() for side in sides):
+                return Part(found, None, f"{delta.name} holds NaN or infinities")
+            arrays[left.name] = sides
+    if wide:
+        aligned = align_wide(found[0], arrays)
+        why = (
+            "" if aligned else "more units than `max_units`, and some have no partner of their own"
+        )
+        return Part(found, aligned, why)
+    return Part(found, align_groups(found, arrays, answer["restarts"], SEED))
+
+
+def _say(answer: Answer, parts: list[Part]) -> None:
+    done = [part for part in parts if part.aligned]
+    entries = [entry for part in done for entry in _entries(part)]
+    left, right = (
+        sum(getattr(part.aligned, side) for part in done) for side in ("left_norm", "right_norm")
+    )
+    before, after = (
+        sum(getattr(part.aligned, side) for part in done) for side in ("before", "after")
+    )
+    units = sum(entry["units"] for entry in entries)
+    moved = sum(entry["units"] - entry["fixed"] for entry in entries)
+    gain = (before - after) / 2 / sqrt(left * right) if left > 0 and right > 0 else None
+    values = {
+        "relative_l2_before": _relative(before, left),
+        "relative_l2_after": _relative(after, left),
+        "objective_gain": gain if gain is not None and isfinite(gain) else None,
+        "fixed_points": (units - moved) / units if units else None,
+        "units": units,
+        "groups": entries,
+        "skipped": [
+            {"group": group.name, "kind": group.kind, "units": group.units, "why": part.why}
+            for part in parts if not part.aligned for group in part.groups
+        ],
+    }  # fmt: skip
+    for field, value in values.items():
+        needs = "a higher `max_units` or `max_elements`" if not done else "weights that are not 0"
+        why = "no group was aligned, see `skipped`" if not done else "the left side is all zeros"
+        answer.either(field, value, basis=_BASIS[field], needs=needs, why=why)
+    if moved and after <= (answer["permuted_gain"] ** 2) * before:
+        _found(answer, values, moved)
+
+
+def _found(answer: Answer, values: dict[str, Any], moved: int) -> None:
+    before, after = values["relative_l2_before"], values["relative_l2_after"]
+    if before is None or after is None:
+        return
+    numbers = {"relative_l2_before": before, "relative_l2_after": after, "moved": float(moved)}
+    text = f"{moved} units lie in another order: relative L2 {before:.3g}, in order {after:.3g}"
+    answer.find("", text, numbers, "medium")
+
+
+def _entries(part: Part) -> Iterator[dict[str, Any]]:
+    import numpy as np
+
+    aligned = part.aligned
+    if aligned is None:
+        return
+    for group in part.groups:
+        order = aligned.orders[group.name][group.units]
+        yield {
+            "group": group.name,
+            "kind": group.kind,
+            "units": group.units,
+            "fixed": int((order == np.arange(group.units)).sum()),
+            "relative_l2_before": _relative(aligned.before, aligned.left_norm),
+            "relative_l2_after": _relative(aligned.after, aligned.left_norm),
+        }
+
+
+def _relative(apart: float, norm: float) -> float | None:
+    return sqrt(apart / norm) if norm > 0 and isfinite(apart / norm) else None
+
+
+def _silent(answer: Answer, status: Status, needs: str, why: str) -> Envelope:
+    for field in _BASIS:
+        answer.lack(field, needs=needs, why=why)
+    return answer.envelope(status)

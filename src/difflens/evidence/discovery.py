@@ -1,0 +1,109 @@
+"""What lies beside a checkpoint and is its own: found only where nobody else could own it."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelError
+from .licence import NAMES as LICENCES
+from .tokens import NAMES as TOKENIZERS
+
+# Kinds of evidence about one side, and the files that hold them, the better one first.
+_FILES = {
+    "config": ("config.json",),
+    "log": ("trainer_state.json",),
+    "optimizer": ("optimizer.pt", "optimizer.bin"),
+    "tokens": TOKENIZERS,
+    "licence": LICENCES,
+}
+_PART = re.compile(r"-[0-9]{1,6}-of-[0-9]{1,6}$")
+_FRAMEWORK = re.compile(r"^(pytorch|tf|flax|diffusion_pytorch)_")
+_STEP = re.compile(
+    r"(?:checkpoint|ckpt|step|steps|global_step|iter|iteration)[-_=]?([0-9]{1,12})(?![0-9])"
+)
+_WITH_OPTIMIZER = (".ckpt", ".pt", ".pth", ".tar")
+
+
+def beside(model: Any, other: Any = None) -> dict[str, Path]:
+    """Give the files beside a model by kind; none where they could as well be another model's.
+
+    A folder owns what lies in it. A file shares its folder: with `other`, or with further models,
+    what lies there belongs to neither.
+    """
+    folder = _home(model)
+    if folder is None or (not _is_folder(model) and not _is_alone(model, folder, other)):
+        return {}
+    found = {}
+    for kind, names in _FILES.items():
+        path = next((folder / name for name in names if (folder / name).is_file()), None)
+        if path:
+            found[kind] = path
+    return found
+
+
+def inside(model: Any) -> dict[str, Path]:
+    """Give the kinds of evidence a model file itself may hold: tokens in GGUF, an optimiser."""
+    if isinstance(model, str | PathLike) and not _is_folder(model):
+        path = Path(fspath(model))
+        if path.suffix == ".gguf":
+            return {"tokens": path}
+        if path.suffix in _WITH_OPTIMIZER:
+            return {"optimizer": path}
+    return {}
+
+
+def step_in_name(model: Any) -> int | None:
+    """Read a step out of a name, of the file or else of its folder.
+
+    >>> step_in_name("run/checkpoint-500"), step_in_name("epoch=3-step=1200.ckpt")
+    (500, 1200)
+    >>> step_in_name("run/checkpoint-500/model.safetensors"), step_in_name("gpt-2.safetensors")
+    (500, None)
+    """
+    if not isinstance(model, str | PathLike):
+        return None
+    path = Path(fspath(model))
+    for name in (path.name, path.parent.name):
+        steps = _STEP.findall(name)
+        if len(steps) == 1:
+            return int(steps[0])
+    return None
+
+
+def _is_folder(model: Any) -> bool:
+    return isinstance(model, str | PathLike) and Path(fspath(model)).is_dir()
+
+
+def _home(model: Any) -> Path | None:
+    """Give the folder a model's own files are in."""
+    from ..sources.folders import model_folder
+
+    if not isinstance(model, str | PathLike) or not fspath(model):
+        return None
+    path = Path(fspath(model))
+    try:
+        return model_folder(path) if path.is_dir() else path.parent
+    except ModelError:  # whoever opens the model says what is wrong with it
+        return None
+
+
+def _is_alone(model: Any, folder: Path, other: Any) -> bool:
+    """Is there one model in the folder: perhaps in parts, perhaps in several formats?"""
+    from ..sources.folders import contents
+
+    if isinstance(other, str | PathLike) and Path(fspath(other)).parent == folder:
+        return False
+    try:
+        found = contents(folder)
+    except ModelError:
+        return False
+    names = {_FRAMEWORK.sub("", _stem(name)) for name in (*found.weights, *found.beside)
+             if not name.startswith(("optimizer", "scheduler", "training_args", "rng_state"))}  # fmt: skip
+    return names <= {_FRAMEWORK.sub("", _stem(Path(fspath(model)).name))}
+
+
+def _stem(name: str) -> str:
+    return _PART.sub("", name.removesuffix(".index.json").partition(".")[0])
