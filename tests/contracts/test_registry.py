@@ -87,7 +87,7 @@ def test_a_strangers_broken_plug_in_is_named_in_a_warning_and_left_out(tmp_path)
     listed = run("-m", "difflens", "list", "renderers", cwd=tmp_path, path=path)
 
     assert listed.returncode == 0
-    assert "renderer 'broken' was left out: the moon is wrong" in listed.stderr
+    assert "difflens: warning: renderer 'broken' was left out: the moon is wrong" in listed.stderr
     assert "counted" in listed.stdout
     assert "broken" not in listed.stdout
 

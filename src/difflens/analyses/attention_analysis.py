@@ -100,7 +100,7 @@ def _reordered(diff: Diff, found: Attention, moved: float) -> list[dict[str, Any
             continue
         for head, (partner, cosine) in enumerate(matched_heads(diff, found, layer) or ()):
             if partner != head and cosine >= moved:
-                changes.append({"layer": layer.index, "head": head, "left_head": partner,
+                changes.append({"layer": layer.depth, "head": head, "left_head": partner,
                                 "cosine": cosine})  # fmt: skip
     return changes
 
@@ -123,10 +123,8 @@ def _missing(found: Attention) -> tuple[str, str]:
 
 
 def _assumptions(found: Attention, rows: list[dict[str, Any]]) -> list[str]:
-    lines = []
-    for side in SIDES:
-        if found.heads[side]:
-            lines.append(f"{side}: {found.heads[side]} heads ({found.basis[side]})")
+    known = [side for side in SIDES if found.heads[side]]
+    lines = [f"{side}: {found.heads[side]} heads ({found.basis[side]})" for side in known]
     if rows:
         lines.append(
             "with rotary positions QK is the product at distance 0; rotations inside a head that"
@@ -145,7 +143,7 @@ def _assumptions(found: Attention, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _findings(answer: Answer, found: Attention, rows: list[dict[str, Any]]) -> None:
-    subjects = {layer.index: layer.subject for layer in found.layers}
+    subjects = {layer.depth: layer.subject for layer in found.layers}
     low = sorted(
         (value, row["layer"], row["head"], row)
         for row in rows

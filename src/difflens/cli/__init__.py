@@ -106,6 +106,7 @@ def _run(arguments: list[str]) -> int:
         _say(DifflensError("difflens runs on Linux and macOS", hint="on Windows, use WSL"))
         return EXIT_TROUBLE
     _prepare_streams()
+    _tell_warnings()
     try:
         code = group.main(arguments, prog_name="difflens", standalone_mode=False)
         if sys.stdout:
@@ -132,6 +133,16 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter gets its code
             stream.reconfigure(errors="backslashreplace")
+
+
+def _tell_warnings() -> None:
+    """Write what Python would warn of (a plug-in left out) as every other warning is written."""
+    import warnings
+
+    def told(message: Warning | str, *_where: Any) -> None:
+        sys.stderr.write(f"difflens: warning: {for_terminal(str(message), _LONGEST_LINE)}\n")
+
+    warnings.showwarning = told  # type: ignore[assignment]
 
 
 def _say(error: BaseException) -> None:

@@ -49,7 +49,7 @@ def with_bias(
 ) -> NDArray[Any]:
     """Fold the norm before the projection in, and append what is added as one more column.
 
-    W(γ ∘ x + β) + b = (W diag γ) x + (Wβ + b).
+    W(g ∘ x + s) + b = (W diag g) x + (W s + b).
     """
     import numpy as np
 

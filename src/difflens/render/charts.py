@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from json import dumps
+from math import log10
 from typing import Any
 
 from ..errors import MissingExtra
 from ..records import Report
-from .drawings import MOST_INTERVALS, courses, depth, field, numbers, spectra, whiskers
+from .drawings import Whisker, courses, depth, spectra, whiskers
 from .heat import LIMITS, heat
 
 Figure = dict[str, Any]
 # Blue to yellow, which every kind of colour vision tells apart (Nuñez et al. 2018).
 _COLOURS = "Cividis"
+_MOST_INTERVALS = 20
 
 
 def library() -> str:
@@ -46,8 +48,6 @@ def _heat(report: Report) -> Figure | None:
     if not found:
         return None
     # Colour by decade on a fixed scale; what is the same on both sides stays empty.
-    from math import log10
-
     levels = [
         [log10(square.value) if square and square.value else None for square in line]
         for line in found.squares
@@ -107,25 +107,36 @@ def _spectra(report: Report) -> Figure | None:
 
 
 def _intervals(report: Report) -> Figure | None:
-    found = whiskers(report)[:MOST_INTERVALS]
+    """Give every interval its own scale: an accuracy and a latency share no axis."""
+    found = whiskers(report)[:_MOST_INTERVALS]
     if not found:
         return None
-    middles = [(each.low + each.high) / 2 if each.value is None else each.value for each in found]
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": middles,
-        "y": [_inert(each.name) for each in found],
-        "text": [_inert(each.said) for each in found],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [each.high - middle for each, middle in zip(found, middles, strict=True)],
-            "arrayminus": [middle - each.low for each, middle in zip(found, middles, strict=True)],
-        },
-    }
-    axis = {"type": "category", "autorange": "reversed"}
-    return _figure("Intervals", [trace], height=120 + 26 * len(found), yaxis=axis)
+    data: list[Any] = []
+    layout: dict[str, Any] = {}
+    for place, each in enumerate(found):
+        number = "" if place == 0 else str(place + 1)
+        data += _interval(each, number)
+        top = 1 - place / len(found)
+        layout[f"xaxis{number}"] = {"anchor": f"y{number}"}
+        layout[f"yaxis{number}"] = {
+            "type": "category",
+            "domain": [top - 0.35 / len(found), top],
+            "anchor": f"x{number}",
+        }
+    height = 110 + 70 * len(found)
+    return _figure("Intervals", data, height=height, showlegend=False, **layout)
+
+
+def _interval(whisker: Whisker, number: str) -> list[Any]:
+    name = _inert(whisker.name)
+    axes = {"type": "scatter", "xaxis": f"x{number}", "yaxis": f"y{number}", "name": name}
+    said = {"text": _inert(whisker.said), "hovertemplate": "%{x}<br>%{text}<extra></extra>"}
+    line = {"mode": "lines", "x": [whisker.low, whisker.high], "y": [name, name]}
+    found = [axes | said | line | {"line": {"width": 4}}]
+    if whisker.value is not None:
+        marker = {"mode": "markers", "x": [whisker.value], "y": [name], "marker": {"size": 12}}
+        found.append(axes | said | marker)
+    return found
 
 
 def _courses(report: Report) -> list[Figure]:

@@ -1,14 +1,22 @@
 """HTML for people: one page that needs nothing but a browser."""
 
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
 from ..records import Report, View
 from . import renderer
+from .charts import as_json, figures, library
 from .page import page
 
 
 @renderer(suffix=".html")
-def html(report: Report, view: View) -> str:  # noqa: ARG001  one signature for all
-    """One self-contained page: verdict, totals, a table to sort and filter, the analyses."""
+def html(report: Report, view: View) -> str:
+    """One self-contained page: verdict, findings, maps, a table to sort and filter, analyses."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     room = Environment(
         loader=PackageLoader("difflens", "render"),
@@ -17,4 +25,19 @@ def html(report: Report, view: View) -> str:  # noqa: ARG001  one signature for 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return room.get_template("report.html.jinja").render(page(report)) + "\n"
+    drawn = figures(report) if view.charts and not view.review else []
+    ours = {"script": room.get_template("script.js.jinja").render()}
+    if drawn:
+        plotting = room.get_template("charts.js.jinja").render()
+        ours |= {"library": library(), "plotting": plotting}
+    parts: dict[str, Any] = {name: Markup(text) for name, text in ours.items()}  # noqa: S704  our own scripts
+    if drawn:
+        parts |= {"figures": Markup(as_json(drawn))}  # noqa: S704  escaped for a script element
+    shown = page(report, view) | parts | {"plots": [figure["title"] for figure in drawn]}
+    # Only these very scripts may run: what a name smuggled in has another hash.
+    shown["allowed"] = Markup(" ".join(map(_hash, ours.values())))  # noqa: S704
+    return room.get_template("report.html.jinja").render(shown) + "\n"
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"

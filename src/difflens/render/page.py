@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from json import dumps
 from math import isfinite, log10
 from typing import Any, NamedTuple
 
 from ..escape import for_terminal
-from ..records import Envelope, MetadataChange, ModelInfo, Report, Row, Totals
-from .answers import LONGEST_SENTENCE, is_scalar, opening, scalar
+from ..records import Envelope, Finding, MetadataChange, ModelInfo, Report, Row, Totals, View
+from .answers import LONGEST_SENTENCE, opening
+from .fields import fields
+from .findings import MOST_FINDINGS, findings, shown_evidence
 from .numbers import UNKNOWN, brackets, count, percent, plural, scientific, size
-from .rows import figures, finite, is_renamed, is_told, nonfinite_appeared, told_kind
+from .pictures import pictures
+from .rows import figures, is_renamed, is_told, nonfinite_appeared, told_kind
+from .unassessed import Gap, gaps
 
 MOST_ROWS = 5000
 _LONGEST_VALUE = 400
 _LONGEST_DTYPE = 24
 _MOST_NAMES = 8
+_MOST_FINDINGS = 200
 # Bars run over six decades, the same in every report, so that two pages can be laid side by side.
 _DECADES = 6
 _WORDS = {"recast": "dtype", "reshaped": "shape", "uncompared": "not compared"}
@@ -31,11 +34,13 @@ class Cell(NamedTuple):
     value: str = ""
 
 
-def page(report: Report) -> dict[str, Any]:
+def page(report: Report, view: View) -> dict[str, Any]:
     """Gather all the template needs."""
     told = [row for row in report.tensors if is_told(row)]
     shown = told[:MOST_ROWS]
+    found = findings(report)
     return {
+        "review": view.review,
         "title": f"{_last(report.left.path)} → {_last(report.right.path)}",
         "verdict": report.verdict,
         "sentence": for_terminal(report.verdict.sentence, LONGEST_SENTENCE),
@@ -43,16 +48,22 @@ def page(report: Report) -> dict[str, Any]:
         "sides": [("left", _side(report.left)), ("right", _side(report.right))],
         "tiles": _tiles(report.totals),
         "measured": _measured(report.totals),
+        "findings": [
+            _finding(each) for each in found[: MOST_FINDINGS if view.review else _MOST_FINDINGS]
+        ],
+        "found": len(found),
         "rows": [_row(row) for row in shown],
         "told": len(told),
         "profile": _profile(shown),
         "silent": _silent(report.totals),
         "metadata": [_metadata(change) for change in report.metadata],
         "analyses": [_analysis(envelope) for envelope in report.analyses],
+        "gaps": [_gap(gap) for envelope in report.analyses for gap in gaps(envelope)],
+        "evidence": [(_prose(what), _prose(where)) for what, where in report.evidence.items()],
         "warnings": [_prose(warning) for warning in report.warnings],
         "uncompared": _uncompared(report),
         "footer": _footer(report),
-    }
+    } | pictures(report)
 
 
 def _prose(text: str) -> str:
@@ -186,37 +197,31 @@ def _metadata(change: MetadataChange) -> tuple[str, str | None, str | None]:
     return for_terminal(change.key), left, right
 
 
+def _finding(finding: Finding) -> dict[str, str]:
+    return {
+        "severity": finding.severity,
+        "subject": for_terminal(finding.subject),
+        "text": _prose(finding.text),
+        "analysis": for_terminal(finding.name).replace("_", " "),
+        "evidence": _prose(shown_evidence(finding)),
+    }
+
+
 def _analysis(envelope: Envelope) -> dict[str, Any]:
     return {
         "name": for_terminal(envelope.name).replace("_", " "),
         "status": envelope.status.replace("_", " "),
-        "fields": list(_fields(envelope)),
-        "findings": [(for_terminal(each.subject), _prose(each.text)) for each in envelope.findings],
+        "fields": list(fields(envelope)),
         "assumptions": [_prose(each) for each in envelope.assumptions],
         "method": _prose(envelope.method),
     }
 
 
-def _fields(envelope: Envelope) -> Iterator[tuple[str, str, str]]:
-    reasons = {each.field: _reason(each.needs, each.why) for each in envelope.missing}
-    for name in dict.fromkeys((*envelope.fields, *reasons)):
-        if name != "sentence":
-            word = for_terminal(name).replace("_", " ")
-            yield word, _field(envelope.fields.get(name)), reasons.get(name, "")
-
-
-def _field(value: Any) -> str:
-    if value is None:
-        return UNKNOWN
-    if is_scalar(value):
-        return scalar(value)
-    if isinstance(value, list | tuple) and all(map(is_scalar, value)):
-        return _prose(", ".join(map(scalar, value)) or "none")
-    return _prose(dumps(finite(value), ensure_ascii=False))
-
-
-def _reason(needs: str, why: str) -> str:
-    return _prose("; ".join(filter(None, (needs and f"needs {needs}", why))))
+def _gap(gap: Gap) -> tuple[str, str, str]:
+    names = _some([name.replace("_", " ") for name in gap.fields])
+    needs = f"not assessed (needs {gap.needs})" if gap.needs else "not assessed"
+    why = _prose("; ".join(filter(None, (needs, gap.why))))
+    return for_terminal(gap.subject).replace("_", " "), names, why
 
 
 def _uncompared(report: Report) -> list[tuple[str, str]]:

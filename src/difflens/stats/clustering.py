@@ -173,7 +173,7 @@ def _squares(rows: NDArray[Any], means: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     lengths = (rows**2).sum(axis=1)[:, None] + (means**2).sum(axis=1)[None, :]
-    return np.maximum(lengths - 2 * rows @ means.T, 0)
+    return np.asarray(np.maximum(lengths - 2 * rows @ means.T, 0))
 
 
 def _crossed(
@@ -191,7 +191,8 @@ def _crossed(
 
 
 def _pairs(count: NDArray[Any]) -> NDArray[Any]:
-    return count * (count - 1) / 2
+    pairs: NDArray[Any] = count * (count - 1) / 2
+    return pairs
 
 
 def _entropy(shares: NDArray[Any]) -> float:

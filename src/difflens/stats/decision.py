@@ -9,9 +9,7 @@ from .equivalence import Direction, degradation, equivalence, non_inferior
 from .paired import FEW_CLUSTERS
 from .samples import probability
 
-Word = Literal[
-    "better", "worse", "equivalent", "non_inferior", "inconclusive", "not_enough_data"
-]
+Word = Literal["better", "worse", "equivalent", "non_inferior", "inconclusive", "not_enough_data"]
 
 
 class Decision(NamedTuple):
@@ -37,55 +35,47 @@ def decide(
     where the difference is sure. Without a direction there is a difference and no winner.
     """
     probability(alpha, "alpha")
-    worse = None if direction is None else degradation(comparison, direction)
-    ends = None if worse is None else worse.interval(1 - alpha)
-    figures = (
-        None if worse is None else worse.difference,
-        None if ends is None else ends[0],
-        None if ends is None else ends[1],
+    worse = comparison if direction is None else degradation(comparison, direction)
+    ends = worse.interval(1 - alpha)
+    word, reason = _too_little(comparison, least) or _judged(
+        comparison, ends, direction, margin, alpha
     )
-    word, reason = (
-        _too_little(comparison, least, alpha)
-        or _within(comparison, margin, alpha)
-        or _by_sign(comparison, ends, direction, alpha)
-        or _not_worse(comparison, margin, direction, alpha)
-        or _sure_or_not(ends, alpha)
-    )
-    return Decision(word, *figures, reason)
+    if direction is None:
+        return Decision(word, None, None, None, reason)
+    low, high = ends or (None, None)
+    return Decision(word, worse.difference, low, high, reason)
 
 
-def _too_little(comparison: Comparison, least: int, alpha: float) -> tuple[Word, str] | None:
+def _too_little(comparison: Comparison, least: int) -> tuple[Word, str] | None:
     fewest = min(comparison.n_left, comparison.n_right)
     if fewest < max(least, 2):
         return "not_enough_data", f"{fewest} values on a side, a verdict needs {max(least, 2)}"
     if comparison.clusters is not None and comparison.clusters < FEW_CLUSTERS:
         few = f"{comparison.clusters} clusters, a verdict needs {FEW_CLUSTERS}"
         return "not_enough_data", few
-    if comparison.interval(1 - alpha) is None:
-        return "inconclusive", comparison.note or f"no interval at level {1 - alpha:g} is known"
     return None
 
 
-def _within(comparison: Comparison, margin: float | None, alpha: float) -> tuple[Word, str] | None:
-    if margin is None:
-        return None
-    found = equivalence(comparison, margin, alpha)
-    if not found.holds:
-        return None
-    return "equivalent", f"the {found.level:.0%} interval lies within ±{margin:g}"
-
-
-def _by_sign(
+def _judged(
     comparison: Comparison,
     ends: tuple[float, float] | None,
     direction: Direction | None,
+    margin: float | None,
     alpha: float,
-) -> tuple[Word, str] | None:
+) -> tuple[Word, str]:
+    if ends is None:
+        return "inconclusive", comparison.note or f"no interval at level {1 - alpha:g} is known"
+    if margin is not None and equivalence(comparison, margin, alpha).holds:
+        return "equivalent", f"the {1 - 2 * alpha:.0%} interval lies within ±{margin:g}"
     if direction is None:
-        low, high = comparison.interval(1 - alpha) or (0.0, 0.0)
-        said = "excludes" if low > 0 or high < 0 else "includes"
+        said = "includes" if ends[0] <= 0 <= ends[1] else "excludes"
         lead = f"the {1 - alpha:.0%} interval {said} zero"
-        return "inconclusive", f"{lead}; which direction is better is not known"
-    if ends is not None and ends[1] < 0:
+        return "inconclusive", f"{lead}, and which direction is better is not known"
+    if ends[1] < 0:
         return "better", f"the {1 - alpha:.0%} interval lies on the better side of zero"
-    return None
+    if margin is not None and non_inferior(comparison, margin, direction, alpha).holds:
+        return "non_inferior", f"worse by less than {margin:g} at level {1 - alpha:.0%}"
+    if ends[0] > 0:
+        return "worse", f"the {1 - alpha:.0%} interval lies on the worse side of zero"
+    lead = f"the {1 - alpha:.0%} interval includes zero"
+    return "inconclusive", f"{lead}: from {-ends[0]:.4g} better to {ends[1]:.4g} worse"

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .finite import finite
+from .samples import sample, variance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_SAME = 1e-12  # of their size: how far the line through equal values may be off by rounding
 LEAST = 3  # past values below which spread cannot be told
 
 
@@ -38,14 +39,14 @@ def against_history(past: Sequence[float], value: float, level: float = 0.95) ->
     >>> round(against_history([1.0, 2.0, 3.0], 2.0).high, 3)
     6.968
     """
-    history = finite(past, "history")
-    n = len(history)
+    n = len(past)
     if n < LEAST:
         return None
+    history = sample(past, "history")
     return _predict(
-        float(finite([value])[0]),
+        value,
         expected=float(history.mean()),
-        error=float(history.std(ddof=1)) * (1 + 1 / n) ** 0.5,
+        error=(variance(history) * (1 + 1 / n)) ** 0.5,
         df=n - 1,
         n=n,
         level=level,
@@ -60,21 +61,22 @@ def against_trend(
     Error: s sqrt(1 + 1/n + (t - mean t)^2 / sum (t_i - mean t)^2), n - 2 degrees. None below four
     past values or where they all have one time.
     """
-    when, history = finite(times, "times"), finite(past, "history")
-    if len(when) != len(history):
-        raise ValueError(f"{len(when)} times for {len(history)} past values")
-    n = len(history)
-    centred = when - when.mean() if n else when
-    spread = float(centred @ centred)
-    if n <= LEAST or spread == 0:
+    n = len(past)
+    if len(times) != n:
+        raise ValueError(f"{len(times)} times for {n} past values")
+    if n <= LEAST or max(times) == min(times):
         return None
+    when, history = sample(times, "times"), sample(past, "history")
+    centred = when - when.mean()
+    spread = float(centred @ centred)
     slope = float(centred @ history) / spread
     residual = history - history.mean() - slope * centred
     ahead = time - float(when.mean())
+    noise = variance(residual, float(abs(history).max())) * (n - 1) / (n - 2)
     return _predict(
-        float(finite([value])[0]),
+        value,
         expected=float(history.mean()) + slope * ahead,
-        error=(float(residual @ residual) / (n - 2) * (1 + 1 / n + ahead**2 / spread)) ** 0.5,
+        error=(noise * (1 + 1 / n + ahead**2 / spread)) ** 0.5,
         df=n - 2,
         n=n,
         level=level,
@@ -91,11 +93,10 @@ def robustly_against_history(
     """
     import numpy as np
 
-    history = finite(past, "history")
-    n = len(history)
+    n = len(past)
     if n < LEAST:
         return None
-    number = float(finite([value])[0])
+    history, number = sample(past, "history"), float(sample([value], "value")[0])
     middle = float(np.median(history))
     deviation = float(np.median(np.abs(history - middle)))
     null = _robust_null(n)
@@ -112,8 +113,9 @@ def _predict(
 ) -> Prediction:
     from scipy.stats import t as student
 
-    if error <= 1e-14 * abs(expected):  # equal values: only rounding is left of their spread
-        same = abs(value - expected) <= 1e-12 * abs(expected)
+    value = float(sample([value], "value")[0])
+    if error == 0:
+        same = abs(value - expected) <= _SAME * abs(expected)
         return Prediction(None, df, float(same), expected, expected, n)
     t = (value - expected) / error
     reach = float(student.ppf((1 + level) / 2, df)) * error
@@ -129,4 +131,4 @@ def _robust_null(n: int, draws: int = 20_000) -> NDArray[Any]:
     histories = random.standard_normal((draws, n))
     middle = np.median(histories, axis=1)
     deviation = np.median(np.abs(histories - middle[:, None]), axis=1)
-    return np.abs(random.standard_normal(draws) - middle) / deviation
+    return np.asarray(np.abs(random.standard_normal(draws) - middle) / deviation)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .finite import finite
+from .samples import sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,7 +149,7 @@ def spike(strength: float, beta: float) -> float | None:
 
 
 def _all_of(singular_values: Sequence[float] | NDArray[Any], m: int, n: int) -> NDArray[Any]:
-    values = finite(singular_values, "singular values")
-    if len(values) != min(m, n) or min(m, n) < 1:
+    values = sample(singular_values, "singular values")
+    if len(values) != min(m, n):
         raise ValueError(f"{len(values)} singular values of a {m} x {n} matrix: all are needed")
     return values

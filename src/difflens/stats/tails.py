@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .finite import finite
+from .samples import sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +50,9 @@ def power_law(
     """
     import numpy as np
 
-    given = np.sort(finite(values))
+    if len(values) < LEAST:
+        return None
+    given = np.sort(sample(values, "tail"))
     positive = given[given > 0]
     if len(set(positive.tolist())) < LEAST:
         return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .finite import finite
+from .samples import sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,11 @@ class Trend(NamedTuple):
     note: str
 
 
-def theil_sen(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Slope | None:
+def theil_sen(
+    times: Sequence[float] | NDArray[Any],
+    values: Sequence[float] | NDArray[Any],
+    level: float = 0.95,
+) -> Slope | None:
     """Estimate the slope: median over pairs of (x_j - x_i)/(t_j - t_i) (Theil 1950, Sen 1968).
 
     The interval is Sen's and takes the points for independent; it is None where even a perfectly
@@ -54,6 +58,8 @@ def theil_sen(times: Sequence[float], values: Sequence[float], level: float = 0.
 
     from scipy.stats import theilslopes
 
+    if len(values) < 2:
+        return None
     when, what = _in_blocks(*_ordered(times, values))
     if len(set(when.tolist())) < 2:
         return None
@@ -64,8 +70,8 @@ def theil_sen(times: Sequence[float], values: Sequence[float], level: float = 0.
 
 
 def mann_kendall(
-    values: Sequence[float],
-    times: Sequence[float] | None = None,
+    values: Sequence[float] | NDArray[Any],
+    times: Sequence[float] | NDArray[Any] | None = None,
     surrogates: int = 999,
     seed: int = 0,
 ) -> Trend:
@@ -78,6 +84,8 @@ def mann_kendall(
     >>> mann_kendall([1.0, 2.0, 3.0, 4.0]).p
     0.08333333333333333
     """
+    if not len(values):
+        return Trend(0, 1.0, 0.0, 0, "no points")
     when, what = _in_blocks(*_ordered(range(len(values)) if times is None else times, values))
     n, s = len(what), _s(when, what)
     if n <= SHORT:
@@ -89,14 +97,16 @@ def mann_kendall(
     return Trend(s, p, phi, len(values), _note(phi, n, len(values)))
 
 
-def autocorrelation(times: Sequence[float], values: Sequence[float]) -> float:
+def autocorrelation(
+    times: Sequence[float] | NDArray[Any], values: Sequence[float] | NDArray[Any]
+) -> float:
     """Estimate phi of an AR(1) around a straight line: (n r + 2)/(n - 4), at most 0.98."""
     import numpy as np
 
-    when, what = _ordered(times, values)
-    line = theil_sen(when, what)
-    if line is None or len(what) < 5:
+    line = theil_sen(times, values)
+    if line is None or len(values) < 5:
         return 0.0
+    when, what = _ordered(times, values)
     residual = what - line.value * when
     residual = residual - residual.mean()
     energy = float(residual @ residual)
@@ -111,7 +121,7 @@ def _ordered(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     import numpy as np
 
-    when, what = finite(times, "times"), finite(values)
+    when, what = sample(times, "times"), sample(values, "series")
     if len(when) != len(what):
         raise ValueError(f"{len(when)} times for {len(what)} values")
     order = np.argsort(when, kind="stable")

@@ -46,14 +46,15 @@ def raw_relative_l2(parts: dict[str, Products], group: int) -> NDArray[Any] | No
     """Give ‖R - L‖ / ‖L‖ of a head's own slices: not gauge-invariant, so never the only figure."""
     import numpy as np
 
-    if any(each.moved is None or each.left is None for each in parts.values()):
-        return None
-    moved = size = 0.0
+    moved: list[NDArray[Any]] = []
+    size: list[NDArray[Any]] = []
     for part, each in parts.items():
+        if each.moved is None or each.left is None:
+            return None
         times = group if part in {"k", "v"} else 1
-        moved = moved + np.repeat(each.moved, times)
-        size = size + np.repeat(np.trace(each.left, axis1=1, axis2=2), times)
-    return _ratio(np.sqrt(moved), np.sqrt(size))
+        moved.append(np.repeat(each.moved, times))
+        size.append(np.repeat(np.trace(each.left, axis1=1, axis2=2), times))
+    return _ratio(np.sqrt(np.sum(moved, axis=0)), np.sqrt(np.sum(size, axis=0)))
 
 
 def _of(part: Products, side: str) -> NDArray[Any] | None:
@@ -72,7 +73,8 @@ def _inner(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.einsum("hij,hij->h", first, second)
+        inner: NDArray[Any] = np.einsum("hij,hij->h", first, second)
+    return inner
 
 
 def _norms(first: NDArray[Any] | None, second: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -80,7 +82,8 @@ def _norms(first: NDArray[Any] | None, second: NDArray[Any] | None) -> NDArray[A
 
     if first is None or second is None:
         return None
-    return np.sqrt(np.maximum(_inner(first, second), 0))
+    norms: NDArray[Any] = np.sqrt(np.maximum(_inner(first, second), 0))
+    return norms
 
 
 def _ratio(above: Any, below: Any) -> NDArray[Any]:
@@ -97,8 +100,8 @@ def _ranks(
     """Give stable and effective rank of AᵀB from AAᵀ and BBᵀ.
 
     With AAᵀ = UΛUᵀ and BBᵀ = VMVᵀ the singular values of AᵀB are those of √Λ UᵀV √M: what a QR of
-    both factors gives, from products that are there already. Stable rank ‖·‖²/σ₁²; effective rank
-    exp(-Σ p ln p), p = σ/Σσ (Roy and Vetterli 2007).
+    both factors gives, from products that are there already. Stable rank ‖·‖²/s₁²; effective rank
+    exp(-Σ p ln p), p = s/Σs (Roy and Vetterli 2007).
     """
     import numpy as np
 
@@ -120,4 +123,5 @@ def _root(product: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     values, vectors = np.linalg.eigh(product)
-    return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    root: NDArray[Any] = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    return root

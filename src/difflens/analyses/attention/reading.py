@@ -25,7 +25,7 @@ _ONE_MORE = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
 class Layer(NamedTuple):
     """One attention that both sides have: its heads' circuits; `why` where there are none."""
 
-    index: int
+    depth: int
     site: str
     subject: str
     left: Layout | None = None
@@ -45,15 +45,15 @@ class Reader:
         """Keep what to read from; nothing is read."""
         self._diff, self._networks, self._by_right = diff, networks, by_right
 
-    def layer(self, index: int, left: Site, right: Site, counts: dict[str, int | None]) -> Layer:
+    def layer(self, depth: int, left: Site, right: Site, counts: dict[str, int | None]) -> Layer:
         """Read one attention of both sides."""
         subject = self._by_right[right.tensors["o"].name].name
         before = self._cut(left, "left", counts["left"])
         after = self._cut(right, "right", counts["right"])
         if isinstance(before, str) or isinstance(after, str):
             why = before if isinstance(before, str) else str(after)
-            return Layer(index, right.name, subject, why=why)
-        layer = Layer(index, right.name, subject, before, after)
+            return Layer(depth, right.name, subject, why=why)
+        layer = Layer(depth, right.name, subject, before, after)
         try:
             return self._circuits(layer, before, after)
         except DifflensError as error:  # too large for memory, or no number an element

@@ -81,7 +81,7 @@ def _rows(layer: Layer) -> list[dict[str, Any]]:
     rows = []
     for head in range(max(layer.left.heads, layer.right.heads)):
         row: dict[str, Any] = {
-            "layer": layer.index,
+            "layer": layer.depth,
             "site": layer.site,
             "head": head,
             "kv_head": head // layer.right.group,
