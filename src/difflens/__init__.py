@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import DifflensError as DifflensError
+    from .gathering import gather as gather
     from .library import diff as diff
+    from .library import read_policy as read_policy
     from .sources import open_model as open_model
 
 __version__ = "0.1.0"
 
-_HOMES = {"DifflensError": "errors", "diff": "library", "open_model": "sources"}
-__all__ = ["DifflensError", "diff", "open_model"]
+_HOMES = {
+    "DifflensError": "errors",
+    "diff": "library",
+    "gather": "gathering",
+    "open_model": "sources",
+    "read_policy": "library",
+}
+__all__ = ["DifflensError", "diff", "gather", "open_model", "read_policy"]
 
 
 def __getattr__(name: str) -> Any:

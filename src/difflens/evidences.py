@@ -101,6 +101,58 @@ class Trajectory(Record, frozen=True):
     nonfinite: tuple[int, ...]
 
 
+class Behaviour(Record, frozen=True):
+    """What one model did with the sample inputs; None is what it did not give, `reasons` says why.
+
+    `losses` are by example, `head_scores` an array by example, layer and head (Michel et al. 2019),
+    `ablations` the rise of the loss by example without the head of that (layer, head).
+    """
+
+    outputs_shape: tuple[int, ...] | None = None
+    outputs_finite: bool | None = None
+    losses: tuple[float, ...] | None = None
+    head_scores: Any = None
+    ablations: dict[tuple[int, int], tuple[float, ...]] | None = None
+    reasons: dict[str, str] = {}
+
+
+class Patterns(Record, frozen=True):
+    """How both models attend, as arrays by example, layer and head; means over queries.
+
+    `js` is the Jensen-Shannon divergence over ln 2; `floor` that of left with itself in another
+    dtype, `ceiling` that of left on another example; sinks are the mass on the first key, entropies
+    are in nats.
+    """
+
+    js: Any
+    left_sink: Any
+    right_sink: Any
+    left_entropy: Any
+    right_entropy: Any
+    floor: Any = None
+    ceiling: Any = None
+
+
+class Activations(Record, frozen=True):
+    """What running both models on the same inputs showed; figures by example are tuples.
+
+    `output_error` is ‖R - L‖ / ‖L‖ of the outputs, `layer_output_error` ‖ΔW X‖² / ‖W X‖² of each
+    linear layer on left's own inputs, `kl` the mean KL(left ‖ right) of predicted distributions
+    in nats, `agreement` how often both predict the same.
+    """
+
+    left: Behaviour
+    right: Behaviour
+    examples: int
+    output_error: float | None = None
+    layer_output_error: dict[str, float] | None = None
+    kl: tuple[float, ...] | None = None
+    agreement: tuple[float, ...] | None = None
+    correct: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    patterns: Patterns | None = None
+    source: str = ""
+
+
 class Evidence(Record, frozen=True):
     """All that was handed in beside the two models; `given` says what came from where.
 
@@ -117,5 +169,5 @@ class Evidence(Record, frozen=True):
     runs: tuple[dict[str, Any], ...] = ()
     trajectory: Trajectory | None = None
     base: tuple[Any, Any] | None = None
-    activations: Any = None
+    activations: Activations | None = None
     hardware: dict[str, float] | None = None  # measured here: bytes and operations a second

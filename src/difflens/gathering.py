@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from .errors import EvidenceError
-from .escape import for_terminal
-from .evidence.config import config
-from .evidence.discovery import beside, inside, step_in_name
-from .evidence.documents import broken
-from .evidence.evals import evals
-from .evidence.gradients import gradients
-from .evidence.history import history
-from .evidence.latency import latency
-from .evidence.licence import licence
-from .evidence.log import State, log
-from .evidence.metrics import metrics
-from .evidence.optimizer import optimizer
-from .evidence.runs import runs
-from .evidence.tokens import tokens
-from .evidences import Evidence, Log, Side, Trajectory
+from .evidence.desk import Desk, Named, shared_log
+from .evidences import Evidence, Side, Trajectory
 from .sources.handed import Model
-
-_READERS: dict[str, Callable[..., Any]] = {
-    "config": config, "metrics": metrics, "evals": evals, "latency": latency, "tokens": tokens,
-    "optimizer": optimizer, "licence": licence, "log": log, "history": history,
-    "gradients": gradients, "runs": runs,
-}  # fmt: skip
-_OF_BOTH = ("history", "log", "gradients", "runs")
 
 
 def gather(
@@ -44,142 +24,84 @@ def gather(
     model_code: str | None = None,
     threads: int | None = None,
     limits: Mapping[str, int] | None = None,
-    **named: str | Path | None,
+    **named: Unpack[Named],
 ) -> Evidence:
     """Read what is handed in beside two models, and what lies beside them where that is clear.
 
     `named` are files: `config_left`, `metrics_left`, `evals_left`, `latency_left`, `tokens_left`,
     `optimizer_left`, `licence_left`, the same for `right`, and `history`, `log`, `gradients`,
-    `runs`. `Evidence.given` lists everything that was used.
+    `runs`. `checkpoints` are further ones of the same run, between LEFT and RIGHT; `base` is the
+    common ancestor; `sample` and `model_code` run both models in a process of their own.
+    `Evidence.given` lists everything that was used.
     """
-    desk = _Desk(limits, {name: path for name, path in named.items() if path is not None})
-    sides = {name: desk.side(name, model, other, discovery=discovery)
-             for name, model, other in (("left", left, right), ("right", right, left))}  # fmt: skip
-    both = {kind: desk.named(kind) for kind in _OF_BOTH}
-    state: State | None = both.pop("log")
-    run = state.log if state else desk.shared_log(sides["left"].log, sides["right"].log)
-    series = (left, *checkpoints, right)
+    desk = Desk(named, limits, discovery=discovery)
+    before, after = desk.side("left", left, right), desk.side("right", right, left)
+    run = desk.named("log")
+    how: dict[str, Any] = {"threads": threads, "limits": limits}
     return Evidence(
-        left=sides["left"],
-        right=sides["right"],
-        log=run,
-        **{kind: value for kind, value in both.items() if value is not None},
-        trajectory=desk.trajectory(series, sides, threads) if checkpoints else None,
-        base=desk.base(base, left, right, threads) if base is not None else None,
-        activations=desk.activations(left, right, sample, model_code),
+        left=before,
+        right=after,
+        history=desk.named("history") or (),
+        log=run.log if run else shared_log(before.log, after.log),
+        gradients=desk.named("gradients"),
+        runs=desk.named("runs") or (),
+        trajectory=_trajectory(desk, (left, *checkpoints, right), (before, after), how),
+        base=_base(desk, base, (left, right), how),
+        activations=_activations(desk, (left, right), sample, model_code, limits),
         given=desk.given,
     )
 
 
-class _Desk:
-    """Where evidence is laid out: reads it, and notes in `given` what came from where."""
+def _trajectory(
+    desk: Desk, series: Sequence[Any], ends: tuple[Side, Side], how: dict[str, Any]
+) -> Trajectory | None:
+    """Compare every two checkpoints of the series; two alone are no series."""
+    if len(series) < 3:
+        return None
+    from .evidence.trajectory import trajectory
+    from .pipeline import diff
 
-    def __init__(self, limits: Mapping[str, int] | None, named: dict[str, str | Path]) -> None:
-        known = {*_OF_BOTH, *(f"{kind}_{side}" for kind in _READERS for side in ("left", "right"))}
-        for name in named:
-            if name not in known:
-                raise TypeError(f"gather() got an unexpected keyword argument {name!r}")
-        self._limits = limits
-        self._named = named
-        self.given: dict[str, str] = {}
+    steps: list[int | None] = []
+    for at, path in enumerate(series[1:-1], 1):
+        steps.append(desk.step(f"step_of_checkpoint_{at}", path))
+        desk.note(f"checkpoint_{at}", path)
+    # Identical tensors are scanned as well: their norms count.
+    pairs = {(first, second): diff(series[first], series[second], always=True, **how)
+             for first, second in combinations(range(len(series)), 2)}  # fmt: skip
+    points = [pairs[0, 1].left.path, *(pairs[0, at].right.path for at in range(1, len(series)))]
+    return trajectory(points, [ends[0].step, *steps, ends[1].step], pairs)
 
-    def named(self, name: str) -> Any:
-        """Read a file the user named; None where there is none."""
-        if name not in self._named:
-            return None
-        path = self._named[name]
-        found = _READERS[name.removesuffix("_left").removesuffix("_right")](path, self._limits)
-        self.given[name] = f"{path} (named)"
-        return found
 
-    def side(self, name: str, model: Model, other: Model, *, discovery: bool) -> Side:
-        """Read what there is about one model: named before discovered."""
-        kinds = [kind for kind in _READERS if kind not in _OF_BOTH]
-        found = {kind: self.named(f"{kind}_{name}") for kind in (*kinds, "log")}
-        if discovery:
-            for kind, path in (inside(model) | beside(model, other)).items():
-                if found[kind] is None:
-                    found[kind] = self._discovered(f"{kind}_{name}", kind, path, model)
-        vocabulary, state = found.pop("tokens"), found.pop("log")
-        step = state.step if state and state.step is not None else None
-        if step is None and discovery and step_in_name(model) is not None:
-            step = step_in_name(model)
-            self.given[f"step_{name}"] = f"{step} (in the name)"
-        return Side(
-            **{kind: value for kind, value in found.items() if value is not None},
-            tokens=vocabulary.tokens if vocabulary else None,
-            special_tokens=vocabulary.special if vocabulary else None,
-            log=state.log if state else None,
-            step=step,
-        )
+def _base(
+    desk: Desk, base: str | Path | None, sides: tuple[Model, Model], how: dict[str, Any]
+) -> tuple[Any, Any] | None:
+    """Compare the common ancestor with both; nothing but headers is read until somebody looks."""
+    if base is None:
+        return None
+    from .pipeline import diff
 
-    def _discovered(self, name: str, kind: str, path: Path, model: Model) -> Any:
-        """Read a file that was found; one that cannot be used is noted, and is nobody's fault."""
-        own = path == Path(str(model))
-        try:
-            found = _READERS[kind](path, self._limits)
-        except EvidenceError as error:
-            if not own:  # a checkpoint need not hold an optimiser
-                self.given[name] = f"{path} (discovered, not used: {for_terminal(error.reason)})"
-            return None
-        if found is not None:
-            self.given[name] = f"{path} (discovered)"
-        return found
+    desk.note("base", base)
+    return diff(base, sides[0], **how), diff(base, sides[1], **how)
 
-    def shared_log(self, left: Log | None, right: Log | None) -> Log | None:
-        """Give the log of the run both belong to: that of RIGHT, where LEFT's is its beginning."""
-        if not (left and right):
-            return right or left
-        later = {(name, point) for name, points in right.columns.items() for point in points}
-        earlier = {(name, point) for name, points in left.columns.items() for point in points}
-        return right if earlier <= later else left if later <= earlier else None
 
-    def trajectory(
-        self, series: Sequence[Any], sides: Mapping[str, Side], threads: int | None
-    ) -> Trajectory:
-        """Compare every two checkpoints of the series."""
-        from .evidence.trajectory import trajectory
-        from .pipeline import diff
+def _activations(
+    desk: Desk,
+    sides: tuple[Model, Model],
+    sample: str | Path | None,
+    model_code: str | None,
+    limits: Mapping[str, int] | None,
+) -> Any:
+    """Run both models on the sample, where sample and code were named."""
+    if sample is None and model_code is None:
+        return None
+    if sample is None or model_code is None:
+        missing = "--sample" if sample is None else "--model-code"
+        raise EvidenceError(missing, "it is missing: a sample and the code that runs go together")
+    from .evidence.sample import check_sample
 
-        for at, path in enumerate(series[1:-1], 1):
-            self.given[f"checkpoint_{at}"] = f"{path} (named)"
-        pairs = {
-            (i, j): diff(series[i], series[j], always=True, threads=threads, limits=self._limits)
-            for i, j in combinations(range(len(series)), 2)
-        }
-        steps = [sides["left"].step, *map(self._step, series[1:-1]), sides["right"].step]
-        points = [pairs[0, 1].left.path, *(pairs[0, j].right.path for j in range(1, len(series)))]
-        return trajectory(points, steps, pairs)
+    check_sample(sample, model_code, limits)
+    from .evidence.activations import activations
 
-    def _step(self, model: Any) -> int | None:
-        """Say at which step a further checkpoint was saved: by its name, or what lies beside it."""
-        found = beside(model).get("log")
-        if step_in_name(model) is None and found:
-            state = self._discovered(f"log of {model}", "log", found, model)
-            return state.step if state else None
-        return step_in_name(model)
-
-    def base(self, base: Any, left: Model, right: Model, threads: int | None) -> tuple[Any, Any]:
-        """Compare the common ancestor with both."""
-        from .pipeline import diff
-
-        self.given["base"] = f"{base} (named)"
-        how: dict[str, Any] = {"threads": threads, "limits": self._limits}
-        return diff(base, left, **how), diff(base, right, **how)
-
-    def activations(
-        self, left: Model, right: Model, sample: str | Path | None, model_code: str | None
-    ) -> Any:
-        """Run both models on the sample, in a process of their own, where both were named."""
-        if sample is None and model_code is None:
-            return None
-        if sample is None or model_code is None:
-            missing = "--sample" if sample is None else "--model-code"
-            raise broken(missing, "sample inputs and a runnable model are needed together")
-        from .evidence.activations import activations
-        from .evidence.sample import check_sample
-
-        check_sample(sample, model_code, self._limits)
-        self.given["sample"] = f"{sample} (named)"
-        self.given["model_code"] = f"{model_code} (named)"
-        return activations(left, right, sample, model_code)
+    desk.note("sample", sample)
+    desk.note("model_code", model_code)
+    return activations(*sides, sample, model_code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from . import pipeline
@@ -87,3 +88,11 @@ def diff(
             left, right, match=match, epsilon=epsilon, path=path, ignore=ignore, threads=threads
         )
     )
+
+
+def read_policy(path: str | PathLike[str]) -> Policy:
+    """Read a policy (TOML): thresholds by analysis, rules of metrics, gates that must pass."""
+    from .analyses import analysis
+    from .evidence.policy import Known, policy
+
+    return policy(fspath(path), Known.of(analysis))

@@ -70,7 +70,7 @@ def test_every_field_says_where_it_comes_from(tag):
 
     assert set(envelope.basis) == set(envelope.fields)
     assert set(envelope.policy) == set(THRESHOLDS)
-    assert envelope.assumptions[0].startswith("tags tested: bitwise_identical, ")
+    assert envelope.assumptions[0].startswith("tags tested: bitwise_identical")
 
 
 def test_the_envelope_is_plain_json_without_nan_or_infinity():

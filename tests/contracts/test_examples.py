@@ -16,11 +16,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_there_are_three_examples():
+def test_there_are_six_examples():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "most_changed",
         "shape_gate",
         "in_memory",
+        "mlflow_diff",
+        "ci_gate",
+        "pre_commit_models",
     }
 
 

@@ -6,6 +6,7 @@ from difflens.records import (
     Envelope,
     Figures,
     Finding,
+    Interval,
     MetadataChange,
     Missing,
     ModelInfo,
@@ -272,3 +273,74 @@ EVERY = {
     "nonfinite": nonfinite,
     "identical": identical,
 }
+
+
+QUANTILES = {
+    "shares": [0.0, 0.25, 0.5, 0.75, 1.0],
+    "left": [-2.0, -0.7, 0.0, 0.7, 2.0],
+    "right": [-3.0, -0.6, 0.1, 0.8, 2.5],
+}
+
+
+def told_by_analyses() -> Report:
+    """Blocks that moved, with every picture an analysis can ask for."""
+    summary = Envelope(
+        "change_summary",
+        "ok",
+        {
+            "sentence": "14 of 21 tensors changed, all in attention and mlp of layers 0-6.",
+            "magnitude": 0.021,
+            "depth_profile": [
+                {"block": f"layers.{layer}", "relative_l2": 0.003 * layer, "share": 0.04 * layer}
+                for layer in range(7)
+            ],
+        },
+    )
+    spectral = Envelope(
+        "spectral_analysis",
+        "ok",
+        {
+            "spectra": [
+                {
+                    "name": f"layers.{layer}.mlp.up_proj.weight",
+                    "singular_values": [2.0 / (rank + 1) ** 2 for rank in range(24)],
+                    "noise_edge": 0.03,
+                }
+                for layer in range(3)
+            ]
+        },
+        findings=(
+            Finding("spectral_analysis", "layers.6.mlp.up_proj.weight", "low rank",
+                    {"rank": 4.0, "energy": 0.99}, "medium"),
+        ),
+    )  # fmt: skip
+    learning = Envelope(
+        "learning_progress",
+        "partial",
+        {"trend": None, "magnitude": 0.0105, "speed": 0.4, "slope": -0.01},
+        uncertainty={
+            "magnitude": "exact",
+            "speed": Interval(0.31, 0.52, method="bootstrap over tensors", n=21),
+            "slope": Interval(-0.02, 0.004, 0.9, "Theil-Sen", 40),
+        },
+        missing=(Missing("trend", "--log or --eval-left/--eval-right", "two files tell no trend"),),
+    )
+    convergence = Envelope(
+        "convergence_analysis",
+        "ok",
+        {"cos_successive": [0.9, 0.4, -0.1, -0.45], "update_norms": [3.0, 2.0, 1.2, 1.1, 1.0]},
+    )
+    return report(
+        *(
+            changed(f"layers.{layer}.{part}.weight", relative_l2=0.004 * 10.0**-layer * scale)
+            for layer in range(7)
+            for part, scale in (("attn.q_proj", 1.0), ("mlp.up_proj", 90.0))
+        ),
+        *(row(f"layers.{layer}.norm.weight", "identical") for layer in range(7)),
+        changed("embed.weight", right_nonfinite=3, quantiles=QUANTILES),
+        analyses=(summary, spectral, learning, convergence, ANOMALY),
+        evidence={"--checkpoint": "step-100.safetensors, step-200.safetensors"},
+    )
+
+
+EVERY["told_by_analyses"] = told_by_analyses

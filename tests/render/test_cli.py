@@ -20,7 +20,7 @@ from render.reports import (
     stats,
 )
 
-from difflens.records import Envelope, Missing, Report, Totals, View
+from difflens.records import Envelope, Finding, Missing, Report, Totals, View
 from difflens.render.cli import cli
 
 TOTALS = "1 tensor: 1 changed; 1.1B parameters\nThe models differ.\n"
@@ -51,8 +51,9 @@ def test_every_kind_of_row_has_its_line() -> None:
 * metadata note: absent -> "long long long long long long long long long long long long \
 …(+140 characters)"
 + change_summary: layers_changed=3, magnitude=0.0543, patterns=[head_only, low_rank], \
-frozen=false, trend=unknown (needs --log or --eval-left/--eval-right)
-[CRITICAL] anomaly_detection: type=nan_inf, severity=critical, affected=2 layers
+frozen=false, share_by_role={head: 1}, trend=unknown (needs --log or --eval-left/--eval-right)
+[CRITICAL] anomaly_detection: type=nan_inf, severity=critical, affected=2 layers, \
+layers=9 entries (-o json)
 ? packed: not compared: F6_E2M3 is packed in several ways
 ? 1 tensor: values not compared: only names, shapes and dtypes were read
 17 tensors: 4 changed, 3 recast, 2 reshaped, 1 added, 1 removed, 1 tied, 1 not compared, \
@@ -279,3 +280,59 @@ def test_a_million_rows_render_in_about_a_second() -> None:
 
     assert text.count("\n") == 3
     assert seconds < 4  # about 0.3 s on a quiet machine
+
+
+def test_a_tensor_that_was_all_zeros_is_marked() -> None:
+    moved = row(
+        "w", left_stats=stats(zeros=192), right_stats=stats(), figures=M | {"relative_l2": None}
+    )
+
+    assert lines(report(moved))[0].endswith("changed=100%, from all zeros")
+
+
+def test_a_review_is_ten_findings_then_what_was_not_checked() -> None:
+    found = tuple(Finding("a", f"w.{i}", "moved", {"x": 0.5}, "high") for i in range(10, 22))
+    lack = (Missing("trend", "--log", "two files tell no trend"),)
+    silent = Envelope("learning_progress", "partial", {"trend": None, "x": 1}, missing=lack)
+    told = report(changed("w"), analyses=(Envelope("a", "ok", {"x": 1}, findings=found), silent))
+
+    shown = lines(told, review=True)
+
+    assert shown[0] == "findings: 12"
+    assert shown[1] == "[HIGH] a: w.10: moved (x=0.5)"
+    assert shown[11:14] == [
+        "2 further findings: -o json",
+        "not checked: 1",
+        "? learning_progress: trend not assessed (needs --log): two files tell no trend",
+    ]
+    assert len(shown) == 16
+
+
+def test_a_review_works_without_findings() -> None:
+    shown = lines(report(row("w", "identical")), review=True)
+
+    assert shown[:2] == ["findings: none", "not checked: nothing that was asked for"]
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        ("tu", "t=unknown (needs --log), u=unknown (needs --log), n=3"),
+        ("tuvw", "t=unknown (needs --log; so do 3 more), n=3"),
+    ],
+)
+def test_of_many_fields_that_wait_for_the_same_the_first_speaks(names: str, written: str) -> None:
+    lacks = tuple(Missing(name, "--log", "") for name in names)
+    envelope = Envelope("a", "partial", dict.fromkeys(names) | {"n": 3}, missing=lacks)
+
+    (line, *_) = lines(report(analyses=(envelope,)))
+
+    assert line == f"+ a: {written}"
+
+
+def test_large_structures_are_counted_and_not_dumped() -> None:
+    fields = {"layers": [{"a": 1}] * 48, "top": {"gini": 0.25}, "few": [1, 2], "none": []}
+
+    (line, *_) = lines(report(analyses=(Envelope("a", "ok", fields),)))
+
+    assert line == "+ a: layers=48 entries (-o json), top={gini: 0.25}, few=[1, 2], none=[]"

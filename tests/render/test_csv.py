@@ -73,3 +73,7 @@ def test_a_figure_of_a_further_measure_gets_a_column_at_the_end() -> None:
 
     assert csv(shown, View()).splitlines()[0] == HEADER.strip() + ",rank"
     assert [each["rank"] for each in read(shown)] == ["8", ""]
+
+
+def test_a_structure_has_no_column() -> None:
+    assert csv(report(changed("w", quantiles={"left": [1.0]})), View()).startswith(HEADER)

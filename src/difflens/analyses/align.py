@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ..answers import Answer, Status
 from ..diffs import Diff
 from ..evidences import Evidence
 from ..measure.scan import Scan
-from ..records import Delta, Envelope, Policy, Threshold
+from ..records import Envelope, Policy, Threshold
 from . import analysis
 from .anatomy.network import network
-from .changes.energy import KEPT, is_float
-from .symmetry.descent import COLUMNS, Aligned, align_groups, align_wide
-from .symmetry.groups import components, groups
-from .symmetry.slots import Group
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from .symmetry.descent import COLUMNS, FEW
+from .symmetry.parts import SEED, Limits, Part, changed_components, parts
 
 NAME = "align"
-SEED = 0
 THRESHOLDS = {
     "max_units": Threshold(4096, "groups of more units are aligned only where no search is needed"),
     "max_elements": Threshold(1 << 27, "layers that hold more numbers together are not loaded"),
@@ -40,14 +34,6 @@ _BASIS = {
 }
 
 
-class Part(NamedTuple):
-    """Groups that share tensors, and what came of them."""
-
-    groups: list[Group]
-    aligned: Aligned | None
-    why: str = ""
-
-
 @analysis(needs=[Scan], thresholds=THRESHOLDS)
 def align(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     """Whether units were reordered: hidden units, heads, channels, recurrent units."""
@@ -56,66 +42,27 @@ def align(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     if not diff.has_values or not diff.deltas:
         status: Status = "not_enough_information" if diff.deltas else "not_applicable"
         return _silent(answer, status, "tensor values", "no value was read")
-    parts = list(_parts(diff, evidence, answer))
-    if not parts:
+    limits = Limits(answer["max_units"], answer["max_elements"], answer["restarts"])
+    found = list(parts(diff, changed_components(diff, evidence), limits))
+    if not found:
         needs = "feed-forward, attention, recurrent or chained layers in one shape on both sides"
         why = "no tensor that changed belongs to a group of units that may change places"
         return _silent(answer, "not_applicable", needs, why)
-    _say(answer, parts)
+    _say(answer, found)
     answer.assume("units are told by names and shapes; orders inside a head, and of the residual"
                   " stream, are not tried")  # fmt: skip
-    if any(len(part.groups) > 1 for part in parts):
+    if any(len(part.groups) > 1 for part in found):
         answer.assume("groups that share a tensor are solved in turn: a local optimum is possible")
-    answer.assume(f"a unit is compared by at most {COLUMNS} of its weights in each tensor")
+    answer.assume(
+        f"a unit is compared by at most {COLUMNS} of its weights in each tensor, {FEW} of many units"
+    )
     if not (network(diff, evidence, "left").heads):
         answer.assume("heads were not tried: their number is unknown (--config-left)")
     return answer.envelope()
 
 
-def _parts(diff: Diff, evidence: Evidence, answer: Answer) -> Iterator[Part]:
-    """Align every component in which something changed."""
-    usable = {
-        delta.pair.left.name: delta
-        for delta in diff.deltas
-        if delta.kind in KEPT and is_float(delta) and delta.pair.left and delta.pair.right
-        and delta.pair.left.shape == delta.pair.right.shape
-    }  # fmt: skip
-    infos = [delta.pair.left for delta in usable.values() if delta.pair.left]
-    for found in components(groups(infos, network(diff, evidence, "left"))):
-        names = sorted({name for group in found for name in group.names})
-        if all(usable[name].kind == "identical" for name in names):
-            continue
-        yield _part(diff, [usable[name] for name in names], found, answer)
-
-
-def _part(diff: Diff, deltas: list[Delta], found: list[Group], answer: Answer) -> Part:
-    import numpy as np
-
-    count = sum(delta.pair.left.count for delta in deltas if delta.pair.left)
-    if count > answer["max_elements"]:
-        return Part(found, None, f"{count} numbers together, more than `max_elements`")
-    wide = max(group.units for group in found) > answer["max_units"]
-    if wide and len(found) > 1:
-        return Part(found, None, "more units than `max_units`, in layers that depend on another")
-    arrays: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
-    for delta in deltas:
-        left, right = delta.pair.left, delta.pair.right
-        if left and right:
-            sides = diff.values("left", left.name).array(), diff.values("right", right.name).array()
-            if not all(np.isfinite(side).all() for side in sides):
-                return Part(found, None, f"{delta.name} holds NaN or infinities")
-            arrays[left.name] = sides
-    if wide:
-        aligned = align_wide(found[0], arrays)
-        why = (
-            "" if aligned else "more units than `max_units`, and some have no partner of their own"
-        )
-        return Part(found, aligned, why)
-    return Part(found, align_groups(found, arrays, answer["restarts"], SEED))
-
-
-def _say(answer: Answer, parts: list[Part]) -> None:
-    done = [part for part in parts if part.aligned]
+def _say(answer: Answer, found: list[Part]) -> None:
+    done = [part for part in found if part.aligned]
     entries = [entry for part in done for entry in _entries(part)]
     left, right = (
         sum(getattr(part.aligned, side) for part in done) for side in ("left_norm", "right_norm")
@@ -135,7 +82,7 @@ def _say(answer: Answer, parts: list[Part]) -> None:
         "groups": entries,
         "skipped": [
             {"group": group.name, "kind": group.kind, "units": group.units, "why": part.why}
-            for part in parts if not part.aligned for group in part.groups
+            for part in found if not part.aligned for group in part.groups
         ],
     }  # fmt: skip
     for field, value in values.items():

@@ -13,7 +13,7 @@ from ..records import Envelope, Policy, TensorInfo
 from . import analysis
 from .anatomy.family import Family, family
 from .anatomy.modules import Edit, edits, modules
-from .anatomy.network import infos, network
+from .anatomy.network import Network, infos, network
 from .anatomy.places import short
 from .anatomy.roles import role
 from .cost.storage import elements
@@ -24,6 +24,7 @@ _FIELDS = (
     "type1", "type2", "differences", "edits", "param_table", "similarity", "dtype_changes",
     "renamed", "network1", "network2", "shares1", "shares2",
 )  # fmt: skip
+_MOST_FINDINGS = 10  # the rest stands in `edits`
 _NUMBERS = (
     "layers", "heads", "kv_heads", "head_dim", "hidden", "ffn", "vocab", "experts",
     "experts_per_token", "context",
@@ -38,18 +39,21 @@ def architecture_comparison(diff: Diff, evidence: Evidence, policy: Policy) -> E
         for field in _FIELDS:
             answer.lack(field, needs="tensors", why="neither model holds any")
         return answer.envelope("not_applicable")
-    for number, side in (("1", "left"), ("2", "right")):
-        known, every = network(diff, evidence, side), infos(diff, side)
-        _kind(answer, number, side, family(known, every))
-        said = {name: getattr(known, name) for name in _NUMBERS}
-        numbers = {name: value for name, value in said.items() if value is not None}
-        sources = "; ".join(sorted({known.basis[name] for name in numbers}))
-        answer.say(f"network{number}", numbers, basis=sources or "nothing tells a number")
+    kinds = {
+        number: family(network(diff, evidence, side), infos(diff, side))
+        for number, side in (("1", "left"), ("2", "right"))
+    }
+    for number, kind in kinds.items():
+        answer.say(f"type{number}", kind.name, basis=kind.basis)
     found = edits(modules(diff.deltas))
     _edits(answer, diff, found)
     _tables(answer, diff)
+    for number, kind in kinds.items():
+        _numbers(
+            answer, number, kind, network(diff, evidence, "left" if number == "1" else "right")
+        )
     if diff.has_values:  # headers alone are told, and nothing is found in them
-        for edit in found:
+        for edit in sorted(found, key=lambda each: -abs(each.parameters))[:_MOST_FINDINGS]:
             answer.find(
                 "",
                 f"{short(edit.what)}: {edit.parameters:+} parameters",
@@ -59,12 +63,15 @@ def architecture_comparison(diff: Diff, evidence: Evidence, policy: Policy) -> E
     return answer.envelope()
 
 
-def _kind(answer: Answer, number: str, side: str, kind: Family) -> None:
-    answer.say(f"type{number}", kind.name, basis=kind.basis)
+def _numbers(answer: Answer, number: str, kind: Family, known: Network) -> None:
+    said = {name: getattr(known, name) for name in _NUMBERS}
+    numbers = {name: value for name, value in said.items() if value is not None}
+    sources = "; ".join(sorted({known.basis[name] for name in numbers}))
+    answer.say(f"network{number}", numbers, basis=sources or "nothing tells a number")
     answer.say(
         f"shares{number}",
         kind.shares,
-        basis=f"part of the {side} parameters: attention matrices, kernels, patch embedding, rest",
+        basis="part of the parameters: attention matrices, kernels, patch embedding, rest",
         uncertainty="exact",
     )
 

@@ -41,21 +41,36 @@ def memory_analysis(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
         return answer.envelope("not_applicable")
     known = {side: network(diff, evidence, side) for side in _SIDES}
     summed = {side: weights(infos(diff, side), shared(diff, side)) for side in _SIDES}
-    _stored(answer, summed)
-    _estimated(answer, summed, known)
+    tables = {side: _breakdown(answer, summed[side], known[side]) for side in _SIDES}
+    _stored(answer, summed, tables["right"])
+    _estimated(answer, tables, known)
     _trained(answer, diff, summed, known)
     answer.assume(f"not in the estimate: {', '.join(EXCLUDED)}")
     _assumptions(answer, diff, summed)
     return answer.envelope()
 
 
-def _stored(answer: Answer, summed: dict[Side, Weights]) -> None:
+def _stored(answer: Answer, summed: dict[Side, Weights], estimate: dict[str, int]) -> None:
     left, right = summed["left"], summed["right"]
     exact = left.exact and right.exact
     sure = "exact" if exact else "none_available: sizes of scales are supposed, see assumptions"
     change = right.bytes - left.bytes
     over = "bytes of the stored tensors, shared storages once"
     answer.say("delta", change / _MB, basis=f"right - left, MB = 10^6 {over}", uncertainty=sure)
+    answer.say(
+        "gpu_est",
+        sum(estimate.values()) / _MB,
+        basis="sum of the right model's breakdown, MB; lower bound",
+        uncertainty="none_available: arithmetic, no measurement",
+    )
+    answer.either(
+        "efficiency",
+        right.parameters / right.bytes if right.bytes and right.parameters else None,
+        basis="parameters a byte of the right model: M / MB (0.25 is F32, 0.5 16 bits)",
+        uncertainty=sure,
+        needs="float parameters",
+        why="the right model holds none",
+    )
     answer.say("delta_bytes", change, basis=f"right - left, {over}", uncertainty=sure)
     answer.say(
         "bytes", {side: each.bytes for side, each in summed.items()}, basis=over, uncertainty=sure
@@ -66,18 +81,11 @@ def _stored(answer: Answer, summed: dict[Side, Weights]) -> None:
         basis="elements of float tensors that are no buffers",
         uncertainty="exact",
     )
-    answer.either(
-        "efficiency",
-        right.parameters / right.bytes if right.bytes and right.parameters else None,
-        basis="parameters a byte of the right model: M / MB (0.25 is F32, 0.5 16 bits)",
-        uncertainty=sure,
-        needs="float parameters",
-        why="the right model holds none",
-    )
 
 
-def _estimated(answer: Answer, summed: dict[Side, Weights], known: dict[Side, Network]) -> None:
-    tables = {side: _breakdown(answer, summed[side], known[side]) for side in _SIDES}
+def _estimated(
+    answer: Answer, tables: dict[Side, dict[str, int]], known: dict[Side, Network]
+) -> None:
     answer.say(
         "breakdown",
         tables,
@@ -92,12 +100,6 @@ def _estimated(answer: Answer, summed: dict[Side, Weights], known: dict[Side, Ne
             for side, table in tables.items()
         },
         basis="the parts of the estimate that could be computed",
-    )
-    answer.say(
-        "gpu_est",
-        sum(tables["right"].values()) / _MB,
-        basis="sum of the right model's breakdown, MB; lower bound",
-        uncertainty="none_available: arithmetic, no measurement",
     )
     each = {side: memory.cache_per_token(known[side], answer["cache_bits"]) for side in _SIDES}
     answer.either(

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ._analyses import answers, chosen
+from ._evidence import gathered, refuse_unused
 from ._options import limits_of
 
 if TYPE_CHECKING:
@@ -68,11 +69,9 @@ def _answers(
     if telling and not options["shape_only"]:
         wanted = list(dict.fromkeys(["change-summary", *wanted]))
     if not wanted:
+        refuse_unused(options)
         return [], {}
-    from ..evidences import Evidence
-    from ..records import Policy
-
-    evidence, policy = Evidence(), Policy()
+    evidence, policy = gathered(left, right, options)
     return answers(found, wanted, evidence, policy), evidence.given
 
 

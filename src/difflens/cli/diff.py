@@ -8,6 +8,7 @@ import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME
 from ._analyses import analysis_flags, chosen, gate_code
+from ._evidence import evidence_options, refuse_for_folders
 from ._options import Epsilon, FilePath, shared
 from ._show import check_output, document_flags, show
 
@@ -49,6 +50,7 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @click.option("--stream", is_flag=True, hidden=True, help="Accepted: streaming is always on.")
 @document_flags
 @analysis_flags
+@evidence_options
 @shared
 def command(left: str, right: str | None, **options: Any) -> int:
     """Compare two models tensor by tensor.
@@ -69,6 +71,7 @@ def command(left: str, right: str | None, **options: Any) -> int:
     if options["recursive"]:
         from ._recursive import compare_folders
 
+        refuse_for_folders(options)
         code = compare_folders(left, right, options)
     else:
         from ._compare import compare

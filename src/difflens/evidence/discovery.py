@@ -20,6 +20,7 @@ _FILES = {
     "licence": LICENCES,
 }
 _PART = re.compile(r"-[0-9]{1,6}-of-[0-9]{1,6}$")
+_STATE = re.compile(r"(optimizer|scheduler|scaler|training_args|rng_state|random_states)")
 _FRAMEWORK = re.compile(r"^(pytorch|tf|flax|diffusion_pytorch)_")
 _STEP = re.compile(
     r"(?:checkpoint|ckpt|step|steps|global_step|iter|iteration)[-_=]?([0-9]{1,12})(?![0-9])"
@@ -56,7 +57,7 @@ def inside(model: Any) -> dict[str, Path]:
 
 
 def step_in_name(model: Any) -> int | None:
-    """Read a step out of a name, of the file or else of its folder.
+    """Read a step out of a name: of a folder, of a file or else of the folder it lies in.
 
     >>> step_in_name("run/checkpoint-500"), step_in_name("epoch=3-step=1200.ckpt")
     (500, 1200)
@@ -66,7 +67,7 @@ def step_in_name(model: Any) -> int | None:
     if not isinstance(model, str | PathLike):
         return None
     path = Path(fspath(model))
-    for name in (path.name, path.parent.name):
+    for name in (path.name, path.parent.name) if path.suffix else (path.name,):
         steps = _STEP.findall(name)
         if len(steps) == 1:
             return int(steps[0])
@@ -92,18 +93,20 @@ def _home(model: Any) -> Path | None:
 
 def _is_alone(model: Any, folder: Path, other: Any) -> bool:
     """Is there one model in the folder: perhaps in parts, perhaps in several formats?"""
-    from ..sources.folders import contents
+    from ..sources.folders import suffixes
 
     if isinstance(other, str | PathLike) and Path(fspath(other)).parent == folder:
         return False
+    endings = (*suffixes(strangers=False), ".index.json")
     try:
-        found = contents(folder)
-    except ModelError:
+        names = [each.name for each in folder.iterdir() if each.name.endswith(endings)]
+    except OSError:
         return False
-    names = {_FRAMEWORK.sub("", _stem(name)) for name in (*found.weights, *found.beside)
-             if not name.startswith(("optimizer", "scheduler", "training_args", "rng_state"))}  # fmt: skip
-    return names <= {_FRAMEWORK.sub("", _stem(Path(fspath(model)).name))}
+    models = {_stem(name) for name in names if not _STATE.match(name)}
+    return models <= {_stem(Path(fspath(model)).name)}
 
 
 def _stem(name: str) -> str:
-    return _PART.sub("", name.removesuffix(".index.json").partition(".")[0])
+    """Give a model's name without its part, its format and the framework it was saved by."""
+    whole = name.removesuffix(".index.json").partition(".")[0]
+    return _FRAMEWORK.sub("", _PART.sub("", whole))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
@@ -113,9 +114,12 @@ def json_value(
     return found
 
 
-def number(value: Any, path: object, where: str) -> float:
-    """Give a finite number; `where` says which one, such as "line 3, column 'score'"."""
-    if type(value) is str:
+def number(value: Any, path: object, where: str, *, written: bool = False) -> float:
+    """Give a finite number; `where` says which one, such as "line 3, column 'score'".
+
+    `written` ones stand as text, as in CSV; in JSON a text is no number.
+    """
+    if written and type(value) is str:
         value = _parsed(value, path, where)
     if type(value) is bool:
         raise broken(
@@ -198,11 +202,11 @@ def _check_depth(found: Any, deepest: int) -> None:
     """Look at everything level by level: no recursion; no text that cannot be written again."""
     level, deep = [found], 0
     while level:
-        texts = [each for node in level for each in (node if type(node) is dict else (node,))]
-        for each in texts:
+        nodes = [node for node in level if type(node) in (dict, list)]
+        keys = (key for node in nodes if type(node) is dict for key in node)
+        for each in chain(level, keys):
             if type(each) is str and not each.isascii() and not is_unicode(each):
                 raise Fault(f"'{for_terminal(each, 80)}' holds a lone surrogate")
-        nodes = [node for node in level if type(node) in (dict, list)]
         if nodes and deep >= deepest:
             raise RecursionError
         level = [part for node in nodes for part in (node.values() if type(node) is dict else node)]

@@ -23,7 +23,8 @@ def latency(path: str | Path, limits: Limits = None) -> tuple[Latency, ...]:
 def _lines(path: str, whole: str) -> Iterator[Latency]:
     for line, written in enumerate(whole.splitlines(), 1):
         if written.strip():
-            yield Latency(_positive(number(written, path, f"line {line}"), path, f"line {line}"))
+            where = f"line {line}"
+            yield Latency(_positive(number(written, path, where, written=True), path, where))
 
 
 def _table(path: str | Path, limits: Limits) -> Iterator[Latency]:

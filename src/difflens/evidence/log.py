@@ -73,7 +73,7 @@ def _table(path: str, found: Iterable[Row]) -> Log:
         for column in row.cells:
             if column == "step" or row.is_empty(column):
                 continue
-            if is_number(row.cells[column]):
+            if is_number(row, column):
                 columns.add(column, step, value_of(row, column))
             else:
                 words.setdefault(column, row)

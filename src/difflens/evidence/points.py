@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 from .documents import broken
 from .tables import Row
@@ -48,18 +47,18 @@ def step_of(row: Row) -> float:
 
 def value_of(row: Row, column: str) -> float:
     """Give a number that may be NaN or infinite: what a log honestly holds."""
-    cell = row.cells[column]
-    value = _float(cell)
+    value = _float(row, column)
     return row.number(column) if value is None else value
 
 
-def is_number(cell: Any) -> bool:
+def is_number(row: Row, column: str) -> bool:
     """Is there a number in the cell, finite or not?"""
-    return _float(cell) is not None
+    return _float(row, column) is not None
 
 
-def _float(cell: Any) -> float | None:
-    if type(cell) is bool or type(cell) not in (int, float, str) or "_" in str(cell):
+def _float(row: Row, column: str) -> float | None:
+    cell = row.cells[column]
+    if type(cell) not in ((str,) if row.written else (int, float)) or "_" in str(cell):
         return None
     try:
         return float(cell)

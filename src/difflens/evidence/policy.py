@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ..escape import for_terminal
-from ..records import MetricRule, Policy
+from ..records import MetricRule, Policy, Threshold
+from ..registry import Entry
 from .documents import Limits, broken, text
 
 _RULE = {"direction": str, "margin": float, "threshold": float}
@@ -28,10 +29,18 @@ _WORDS = {
 
 
 class Known(NamedTuple):
-    """What a policy may speak of: thresholds with their defaults by analysis, and gates."""
+    """What a policy may speak of: thresholds by analysis, and gates."""
 
-    thresholds: Mapping[str, Mapping[str, Any]]
+    thresholds: Mapping[str, Mapping[str, Threshold]]
     gates: Collection[str] = ()
+
+    @classmethod
+    def of(cls, analyses: Iterable[Entry]) -> Known:
+        """Ask the analyses, as the registry knows them: `thresholds=` and `gates=`."""
+        entries = list(analyses)
+        thresholds = {each.name.replace("-", "_"): each.options.get("thresholds", {})
+                      for each in entries}  # fmt: skip
+        return cls(thresholds, [gate for each in entries for gate in each.options.get("gates", ())])
 
 
 def policy(path: str | Path, known: Known, limits: Limits = None) -> Policy:
@@ -57,8 +66,7 @@ class _Reader:
     def __init__(self, path: str, whole: str, known: Known) -> None:
         self._path = path
         self._lines = whole.splitlines()
-        self._known = {name.replace("-", "_"): each for name, each in known.thresholds.items()}
-        self._gates = known.gates
+        self._known = known
 
     def read(self, found: dict[str, Any]) -> Policy:
         """Look at every section."""
@@ -77,14 +85,14 @@ class _Reader:
         return Policy(thresholds, metrics, required)
 
     def _thresholds(self, section: str, body: dict[str, Any]) -> dict[str, Any]:
-        defaults = self._known.get(section.replace("-", "_"))
+        defaults = self._known.thresholds.get(section.replace("-", "_"))
         if defaults is None:
-            names = [*self._known, "metrics", "gates"]
+            names = [*self._known.thresholds, "metrics", "gates"]
             self._unknown(section, "", "no analysis", section, names)
         for name in body:
             if name not in defaults:
                 self._unknown(section, name, f"no threshold of {section}", name, defaults)
-        return {name: self._like(section, name, each, defaults[name])
+        return {name: self._like(section, name, each, defaults[name].value)
                 for name, each in body.items()}  # fmt: skip
 
     def _rule(self, metric: str, body: Any) -> MetricRule:
@@ -110,25 +118,26 @@ class _Reader:
                 self._unknown("gates", name, "no key of [gates]", name, ["required"])
         listed = self._like("gates", "required", body.get("required", []), [""])
         for name in listed:
-            if self._gates and name not in self._gates:
-                self._unknown("gates", "required", "no gate", name, self._gates)
+            if self._known.gates and name not in self._known.gates:
+                self._unknown("gates", "required", "no gate", name, self._known.gates)
         return tuple(dict.fromkeys(listed))
 
     def _like(self, section: str, name: str, value: Any, default: Any) -> Any:
-        """Give the value as the kind of its default; a default of None takes number or text."""
-        wanted = type(default)
+        """Give the value as the kind of its default; a default of None takes what TOML can say."""
+        wanted = list if type(default) is tuple else type(default)
         fits = type(value) is wanted or (wanted is float and type(value) is int)
         if default is None:
-            fits = type(value) in (bool, int, float, str)
+            fits = type(value) in _WORDS
         if not fits:
-            words = _WORDS.get(wanted, "a number or text")
+            words = _WORDS.get(wanted, "a number, text or a list")
             self._refuse(section, name, f"{name} is {_kind(value)}, {words} is wanted")
         if type(value) is float and not isfinite(value):
             self._refuse(section, name, f"{name} is {value}, a finite number is wanted")
-        if wanted is list and default:
-            return [self._like(section, name, each, default[0]) for each in value]
-        if wanted is dict and default:
-            sample = next(iter(default.values()))
+        if type(value) is list:
+            sample = default[0] if default else None
+            return [self._like(section, name, each, sample) for each in value]
+        if type(value) is dict:
+            sample = next(iter(default.values())) if default else None
             return {key: self._like(section, name, each, sample) for key, each in value.items()}
         try:
             return float(value) if wanted is float else value

@@ -22,6 +22,4 @@ def _cell(row: Row, column: str) -> Any:
     if type(cell) in (list, dict):
         said = f"{row.where(column)}: {kind_of(cell)} where a number or text is wanted"
         raise broken(row.path, said)
-    if type(cell) is str and row.place.startswith("line") and is_number(cell):
-        return row.number(column)
-    return cell if type(cell) in (str, bool) else row.number(column)
+    return row.number(column) if is_number(row, column) or type(cell) is int else cell

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .documents import broken, content
+from .documents import Limits, broken, content
 
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
-def check_sample(sample: str | Path, model_code: str, limits: dict[str, int] | None = None) -> None:
+def check_sample(sample: str | Path, model_code: str, limits: Limits = None) -> None:
     """Refuse a sample that is no .npz, and code that is not `module:callable`; runs nothing."""
     head = content(sample, limits)[:4]
     if head[:2] != b"PK":

@@ -13,11 +13,12 @@ from .documents import Limits, broken, json_value, kind_of, number, text, twice_
 
 
 class Row(NamedTuple):
-    """One row: where it stands, and its cells by column; text where they came from CSV."""
+    """One row: where it stands, and its cells by column; all text where it is `written` as CSV."""
 
     path: str
     place: str
     cells: dict[str, Any]
+    written: bool = False
 
     def where(self, column: str) -> str:
         """Say where a cell stands."""
@@ -30,7 +31,8 @@ class Row(NamedTuple):
 
     def number(self, column: str) -> float:
         """Give the finite number in a cell."""
-        return number(self.cells.get(column), self.path, self.where(column))
+        cell = self.cells.get(column)
+        return number(cell, self.path, self.where(column), written=self.written)
 
     def label(self, column: str) -> str:
         """Give the text in a cell; a whole number is a label too."""
@@ -89,7 +91,7 @@ def _from_csv(path: str, whole: str) -> Iterator[Row]:
             if len(cells) != len(header):
                 said = f"line {reader.line_num} has {len(cells)} cells, the header has"
                 raise broken(path, f"{said} {len(header)}")
-            yield Row(path, f"line {reader.line_num}", dict(zip(header, cells, strict=True)))
+            yield Row(path, f"line {reader.line_num}", dict(zip(header, cells, strict=True)), True)
     except csv.Error as error:
         said = str(error).removesuffix(" - do you need to open the file with newline=''?")
         raise broken(path, f"line {reader.line_num}: not CSV: {for_terminal(said)}") from error
@@ -125,14 +127,14 @@ def _row(path: str, place: str, found: Any) -> Row:
 
 
 def _check_columns(row: Row, required: tuple[str, ...], optional: tuple[str, ...] | None) -> None:
-    missing = [name for name in required if name not in row.cells]
-    known = (*required, *(optional or ()))
-    wanted = f"wanted are {', '.join(required)}" + (
-        f", and may be {', '.join(optional)}" if optional else ""
-    )
-    if missing:
-        raise broken(row.path, f"{row.place}: there is no column '{missing[0]}'", wanted)
-    strange = [name for name in row.cells if name not in known] if optional is not None else []
-    if strange:
-        said = f"{row.place}: the column '{for_terminal(strange[0], 80)}' is not known"
-        raise broken(row.path, said, wanted)
+    cells = row.cells
+    missing = [name for name in required if name not in cells]
+    strange = []
+    if optional is not None and len(cells) > len(required) - len(missing):
+        strange = [name for name in cells if name not in required and name not in optional]
+    if not missing and not strange:
+        return
+    said = f"there is no column '{missing[0]}'" if missing else (
+        f"the column '{for_terminal(strange[0], 80)}' is not known")  # fmt: skip
+    may = f", and may be {', '.join(optional)}" if optional else ""
+    raise broken(row.path, f"{row.place}: {said}", f"wanted are {', '.join(required)}{may}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-_HEX = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_HEX = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 _SPACE = "\u2581"
 
 
@@ -27,6 +27,8 @@ _ALPHABET = frozenset(map(chr, _BYTES))
 
 def as_text(token: str) -> str:
     """Give the UTF-8 bytes of a token as latin-1 text: of one that is no code."""
+    if token.isascii():
+        return token
     return token.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
@@ -45,8 +47,9 @@ def sentence_piece(token: str) -> str:
     >>> sentence_piece("▁the"), sentence_piece("<0x0A>")
     (' the', '\n')
     """
-    code = _HEX.fullmatch(token)
-    return chr(int(code[1], 16)) if code else as_text(token.replace(_SPACE, " "))
+    if is_byte_code(token):
+        return chr(int(token[3:5], 16))
+    return as_text(token.replace(_SPACE, " "))
 
 
 def word_piece(token: str) -> str:
@@ -66,7 +69,7 @@ def _is_marker(token: str) -> bool:
 
 def is_byte_code(token: str) -> bool:
     """Is it SentencePiece's way to write one byte?"""
-    return _HEX.fullmatch(token) is not None
+    return token.startswith("<0x") and _HEX.fullmatch(token) is not None
 
 
 Alphabet = Callable[[str], str]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 LEAST = 16  # rows and columns below which singular values say little (methods 5)
 HELD = 1 << 25  # elements of a wide matrix that are decoded as a whole
-_DEPTH = 256  # rows (or columns) a product takes at least: below that BLAS is slow
+_DEPTH = 1024  # rows (or columns) a product takes: adding it up costs as much as 200 of them
+_WIDE = 4096  # columns read at a time where each row has to be read in parts
 _EXPERTS = re.compile(r"(^|[._])(experts?|exps)([._]|$)|_exps[._]")
 _NO_NUMBERS = OPAQUE | {"C64", "F8_E8M0"}
 
@@ -76,21 +77,16 @@ def chunks(values: Values, matrix: Matrix) -> Iterator[NDArray[Any]]:
     """Yield a tall matrix by rows and a wide one by columns, each chunk two-dimensional."""
     begin = matrix.which * matrix.rows * matrix.columns
     if matrix.is_tall:
-        step = max(_DEPTH, STEP // matrix.columns)
-        for first in range(0, matrix.rows, step):
-            last = min(first + step, matrix.rows)
+        for first in range(0, matrix.rows, _DEPTH):
+            last = min(first + _DEPTH, matrix.rows)
             span = values.span(begin + first * matrix.columns, begin + last * matrix.columns)
             yield span.reshape(last - first, matrix.columns)
     elif matrix.rows * matrix.columns <= HELD:
         whole = _whole(values, begin, matrix)
-        for first in range(0, matrix.columns, _width(matrix)):
-            yield whole[:, first : first + _width(matrix)]
+        for first in range(0, matrix.columns, _DEPTH):
+            yield whole[:, first : first + _DEPTH]
     else:
         yield from _by_columns(values, begin, matrix)
-
-
-def _width(matrix: Matrix) -> int:
-    return max(_DEPTH, STEP // matrix.rows)
 
 
 def _whole(values: Values, begin: int, matrix: Matrix) -> NDArray[Any]:
@@ -110,8 +106,7 @@ def _by_columns(values: Values, begin: int, matrix: Matrix) -> Iterator[NDArray[
     """Read a part of every row at a time, where the whole would not fit."""
     import numpy as np
 
-    width = max(4096, _width(matrix))
     starts = range(begin, begin + matrix.rows * matrix.columns, matrix.columns)
-    for first in range(0, matrix.columns, width):
-        last = min(first + width, matrix.columns)
+    for first in range(0, matrix.columns, _WIDE):
+        last = min(first + _WIDE, matrix.columns)
         yield np.stack([values.span(start + first, start + last) for start in starts])

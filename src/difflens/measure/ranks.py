@@ -1,7 +1,7 @@
 """How many directions a matrix has: the ranks that singular values tell.
 
-Values are in descending order. Roy & Vetterli (2007), "The effective rank"; Gavish & Donoho (2014),
-"The Optimal Hard Threshold for Singular Values is 4/√3".
+Singular values s are in descending order. Roy & Vetterli (2007), "The effective rank"; Gavish &
+Donoho (2014), "The Optimal Hard Threshold for Singular Values is 4/√3".
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MARGIN = 0.05  # by which an edge is raised, as noise is not exactly as it is mo
 
 
 def stable_rank(values: NDArray[Any], norm: float) -> float | None:
-    """‖M‖² / σ₁²."""
+    """‖M‖² / s₁²."""
     return float((norm / values[0]) ** 2) if len(values) and values[0] > 0 else None
 
 
 def effective_rank(values: NDArray[Any]) -> float | None:
-    """exp(-Σ p ln p), p = σ / Σσ."""
+    """exp(-Σ p ln p), p = s / Σs."""
     import numpy as np
 
     kept = values[values > 0]
@@ -33,7 +33,7 @@ def effective_rank(values: NDArray[Any]) -> float | None:
 
 
 def participation_ratio(values: NDArray[Any]) -> float | None:
-    """(Σσ²)² / Σσ⁴."""
+    """(Σs²)² / Σs⁴."""
     if not len(values) or values[0] <= 0:
         return None
     squares = (values / values[0]) ** 2
@@ -41,21 +41,22 @@ def participation_ratio(values: NDArray[Any]) -> float | None:
 
 
 def energy_at(values: NDArray[Any], norm: float, rank: int) -> float | None:
-    """Σ of the `rank` largest σ² / ‖M‖²; None where fewer values than that are known."""
+    """Σ of the `rank` largest s² / ‖M‖²; None where fewer values than that are known."""
     if norm <= 0:
         return None
     return min(1.0, float(((values[:rank] / norm) ** 2).sum()))
 
 
 def edge(sigma: float, rows: int, columns: int) -> float:
-    """σ (√m + √n): the largest singular value of an m x n matrix of noise with that deviation."""
+    """Give the largest singular value of m x n noise of that deviation: sigma (√m + √n)."""
     return sigma * (sqrt(rows) + sqrt(columns))
 
 
 def sigma_of_median(values: NDArray[Any], rows: int, columns: int) -> float:
     """Take the noise's deviation from the median singular value, which few spikes cannot move.
 
-    σ = median / sqrt(max(m, n) · μ(β)), μ the median of the Marchenko-Pastur law, β = min / max.
+    sigma = median / sqrt(max(m, n) · μ(β)), μ the median of the Marchenko-Pastur law,
+    β = min / max.
     """
     import numpy as np
 

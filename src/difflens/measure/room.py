@@ -28,7 +28,9 @@ class Room:
         7
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._taken or self._taken + size_bytes <= self.limit)
+            self._changed.wait_for(
+                lambda: not self._taken or self._taken + size_bytes <= self.limit
+            )
             self._taken += size_bytes
         try:
             yield

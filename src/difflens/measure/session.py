@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ..protocols import TensorSource, WholeMeasure
 from ..records import Delta, Pair
+from .blas import one_thread_each
 from .chunks import Side
 from .content import by_content, once
 from .engine import Threads
@@ -75,14 +76,15 @@ class Session:
                  for each in wanted]  # fmt: skip
         advance = self._stage(kind.__name__.lower(), sum(sizes))
         taken: dict[int, WholeT] = {}
-        try:
-            results = self._engine.map(lambda delta: self._whole(kind, delta), wanted)
-            for delta, size, found in zip(wanted, sizes, results, strict=True):
-                advance(size)
-                if found is not None:
-                    taken[id(delta)] = found
-        finally:
-            self._engine.close()
+        with one_thread_each():
+            try:
+                results = self._engine.map(lambda delta: self._whole(kind, delta), wanted)
+                for delta, size, found in zip(wanted, sizes, results, strict=True):
+                    advance(size)
+                    if found is not None:
+                        taken[id(delta)] = found
+            finally:
+                self._engine.close()
         self._left.confirm()
         self._right.confirm()
         return taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from .unassessed import Gap
 LONGEST_SENTENCE = 1000
 _LONGEST_LIST = 5
 _LONGEST_WORD = 120
+_MANY = 3
 
 
 def answer(envelope: Envelope, paint: Paint) -> str:
@@ -72,20 +74,23 @@ def _marked(severity: str, paint: Paint) -> str:
 
 def _fields(envelope: Envelope) -> Iterator[str]:
     needs = {each.field: each.needs or each.why for each in envelope.missing}
+    waiting = Counter(needs.values())
     said: set[str] = set()
     for name in dict.fromkeys((*envelope.fields, *needs)):
-        value = envelope.fields.get(name)
+        value, reason = envelope.fields.get(name), needs.get(name, "")
         if name == "sentence" and value is not None:
             continue
-        reason = needs.get(name)
         if value is not None:
-            text = _written(value)
-        elif reason and reason in said:
-            text = f"{UNKNOWN} (needs the same)"
-        else:
-            said.add(reason or "")
-            text = f"{UNKNOWN} (needs {for_terminal(reason)})" if reason else UNKNOWN
-        yield f"{for_terminal(name)}={text}"
+            yield f"{for_terminal(name)}={_written(value)}"
+        elif reason not in said or waiting[reason] < _MANY:
+            said.add(reason)
+            yield f"{for_terminal(name)}={UNKNOWN}{_why(reason, waiting[reason])}"
+
+
+def _why(reason: str, fields: int) -> str:
+    """Give what would fill a field; of many that wait for the same, the first speaks for all."""
+    more = f"; so do {fields - 1} more" if fields >= _MANY else ""
+    return f" (needs {for_terminal(reason)}{more})" if reason else ""
 
 
 def _written(value: Any) -> str:

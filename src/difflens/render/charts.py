@@ -8,13 +8,14 @@ from typing import Any
 
 from ..errors import MissingExtra
 from ..records import Report
-from .drawings import Whisker, courses, depth, spectra, whiskers
+from .drawings import Whisker, courses, depth, overlays, spectra, whiskers
 from .heat import LIMITS, heat
 
 Figure = dict[str, Any]
 # Blue to yellow, which every kind of colour vision tells apart (Nuñez et al. 2018).
 _COLOURS = "Cividis"
 _MOST_INTERVALS = 20
+_DASHES = {"left": "dash", "right": "solid"}
 
 
 def library() -> str:
@@ -29,7 +30,7 @@ def library() -> str:
 
 def figures(report: Report) -> list[Figure]:
     """Give a figure for whatever the report has the numbers of, and none for the rest."""
-    made = [_heat(report), _depth(report), _spectra(report), _intervals(report)]
+    made = [_heat(report), _depth(report), _spectra(report), _overlays(report), _intervals(report)]
     return [figure for figure in (*made, *_courses(report)) if figure]
 
 
@@ -55,8 +56,8 @@ def _heat(report: Report) -> Figure | None:
     told = [[square.told if square else "" for square in line] for line in found.squares]
     trace = {
         "type": "heatmap",
-        "x": found.parts,
-        "y": found.blocks,
+        "x": _inert(found.parts),
+        "y": _inert(found.blocks),
         "z": levels,
         "text": _inert(told),
         "hovertemplate": "%{text}<extra></extra>",
@@ -81,7 +82,11 @@ def _depth(report: Report) -> Figure | None:
     bars = depth(report)
     if not bars:
         return None
-    trace = {"type": "bar", "x": [bar.name for bar in bars], "y": [bar.value for bar in bars]}
+    trace = {
+        "type": "bar",
+        "x": [_inert(bar.name) for bar in bars],
+        "y": [bar.value for bar in bars],
+    }
     return _figure(
         "Relative L2 by depth", [trace], xaxis={"type": "category"}, yaxis={"rangemode": "tozero"}
     )
@@ -104,6 +109,18 @@ def _spectra(report: Report) -> Figure | None:
         if data
         else None
     )
+
+
+def _overlays(report: Report) -> Figure | None:
+    data = []
+    for each in overlays(report):
+        name = _inert(each.name)
+        for side, values in (("left", each.left), ("right", each.right)):
+            line = {"type": "scatter", "mode": "lines", "line": {"dash": _DASHES[side]}}
+            at = {"x": values, "y": each.shares, "legendgroup": name}
+            data.append(line | at | {"name": f"{name}, {side}"})
+    axes = {"yaxis": {"range": [0, 1]}}
+    return _figure("Distribution of the values, by quantiles", data, **axes) if data else None
 
 
 def _intervals(report: Report) -> Figure | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from csv import writer
 from math import isfinite
 from typing import Any
@@ -19,13 +20,18 @@ def csv(report: Report, view: View) -> str:
     """One line a tensor that differs (with verbose: every tensor), one column a figure."""
     told = [row for row in report.tensors if view.verbose or is_told(row)]
     # A dict for its order: a measure nobody listed here gets its column after the contract's.
-    names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in row.further or ())]))
+    names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in _further(row))]))
     lines = _Lines()
     write = writer(lines, lineterminator="\r\n").writerow
     write([*COLUMNS, *map(for_csv, names)])
     for row in told:
         write([*_identity(row), *_figures(row, names)])
     return "".join(lines)
+
+
+def _further(row: Row) -> Iterator[str]:
+    """Name what else was measured and fits a cell; a structure is for JSON."""
+    return (key for key, value in (row.further or {}).items() if not isinstance(value, dict))
 
 
 class _Lines(list[str]):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..escape import for_terminal
 from ..records import Envelope, Interval, Report
 from .numbers import short
+from .order import by_magnitude
 
 WIDTH, HEIGHT = 300, 120
 MOST_SPECTRA = 12
@@ -48,6 +49,17 @@ class Bar(NamedTuple):
     value: float
     height: str
     said: str
+
+
+class Overlay(NamedTuple):
+    """How the values of both sides are distributed: the share at or below each value."""
+
+    name: str
+    shares: list[float]
+    left: list[float]
+    right: list[float]
+    left_path: str
+    right_path: str
 
 
 class Course(NamedTuple):
@@ -131,6 +143,32 @@ def depth(report: Report) -> list[Bar]:
             Bar(for_terminal(str(each.get("block", ""))), value, f"{100 * height:.1f}", said)
         )
     return bars if len(bars) > 1 and any(bar.value for bar in bars) else []
+
+
+def overlays(report: Report) -> list[Overlay]:
+    """Draw both distributions of the tensors whose `quantiles` a measure brought.
+
+    `further["quantiles"]` is a map of `shares`, `left` and `right`, one number of each a share.
+    """
+    drawn: list[Overlay] = []
+    for row in by_magnitude(report.tensors):
+        found = (row.further or {}).get("quantiles")
+        if not isinstance(found, dict) or len(drawn) == MOST_SPECTRA:
+            continue
+        shares, left, right = (numbers(found.get(key)) for key in ("shares", "left", "right"))
+        first, last = min([*left, *right], default=0.0), max([*left, *right], default=0.0)
+        if 1 < len(shares) == len(left) == len(right) and last > first:
+            paths = (_steps(side, shares, first, last) for side in (left, right))
+            drawn.append(Overlay(for_terminal(row.name), shares, left, right, *paths))
+    return drawn
+
+
+def _steps(values: list[float], shares: list[float], first: float, last: float) -> str:
+    # Halved, so that the width of what spans all of float64 is still a number.
+    width = last / 2 - first / 2
+    places = (4 + (WIDTH - 8) * (value / 2 - first / 2) / width for value in values)
+    heights = (_height(share, 0.0, 1.0) for share in shares)
+    return "M" + "L".join(f"{x:.1f} {y}" for x, y in zip(places, heights, strict=True))
 
 
 def courses(report: Report) -> list[Course]:

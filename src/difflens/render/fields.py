@@ -11,6 +11,7 @@ from .answers import is_scalar, scalar
 from .numbers import UNKNOWN, plural, short
 
 _MOST_CELLS = 12
+_MOST_PAIRS = 5
 _MOST_ROWS = 60
 _MOST_COLUMNS = 8
 _LONGEST_TEXT = 400
@@ -26,9 +27,9 @@ class Grid(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field: its name, its value as text or as a table, how sure it is, why it is null."""
+    """One field, or several that are null for one reason: value, how sure it is, why it is null."""
 
-    name: str
+    names: tuple[str, ...]
     text: str
     grid: Grid | None
     sure: str
@@ -36,20 +37,19 @@ class Field(NamedTuple):
 
 
 def fields(envelope: Envelope) -> Iterator[Field]:
-    """Yield what an analysis answers; its sentence stands on top of the report already."""
-    missing = {each.field: each for each in envelope.missing}
+    """Yield what an analysis answers, then what it cannot; its sentence stands on top already."""
+    for name, value in envelope.fields.items():
+        if value is not None and name != "sentence":
+            table = None if _is_line(value) else grid(value)
+            sure = written_uncertainty(envelope.uncertainty.get(name))
+            yield Field((for_terminal(name),), "" if table else text(value), table, sure, "")
+    missing = {each.field: _reason(each.needs, each.why) for each in envelope.missing}
+    reasons: dict[str, list[str]] = {}
     for name in dict.fromkeys((*envelope.fields, *missing)):
-        if name == "sentence":
-            continue
-        value = envelope.fields.get(name)
-        sure = written_uncertainty(envelope.uncertainty.get(name))
-        if value is None:
-            lack = missing.get(name)
-            reason = _reason(lack.needs, lack.why) if lack else ""
-            yield Field(for_terminal(name), UNKNOWN, None, sure, reason)
-            continue
-        table = None if is_scalar(value) else grid(value)
-        yield Field(for_terminal(name), "" if table else text(value), table, sure, "")
+        if envelope.fields.get(name) is None:
+            reasons.setdefault(missing.get(name, ""), []).append(for_terminal(name))
+    for reason, names in reasons.items():
+        yield Field(tuple(names), UNKNOWN, None, "", reason)
 
 
 def text(value: Any) -> str:
@@ -58,11 +58,11 @@ def text(value: Any) -> str:
         return UNKNOWN
     if is_scalar(value):
         return for_terminal(scalar(value), _LONGEST_TEXT)
-    if isinstance(value, dict) and len(value) <= 4 and all(map(_is_cell, value.values())):
+    if not value:
+        return "none"
+    if isinstance(value, dict) and _is_line(value):
         return ", ".join(f"{for_terminal(str(key))}: {_cell(each)}" for key, each in value.items())
     if isinstance(value, list | tuple) and all(map(_is_cell, value)):
-        if not value:
-            return "none"
         shown = ", ".join(map(_cell, value[:_MOST_CELLS]))
         more = len(value) - _MOST_CELLS
         return f"{shown} and {more:,} more" if more > 0 else shown
@@ -114,6 +114,11 @@ def _cut(heads: tuple[str, ...], lines: list[tuple[Any, ...]]) -> Grid:
     shown = [tuple(map(_cell, line[:_MOST_COLUMNS])) for line in lines[:_MOST_ROWS]]
     names = tuple(for_terminal(head, _LONGEST_CELL) for head in heads[:_MOST_COLUMNS])
     return Grid(names, shown, f"{' and '.join(parts)}: -o json" if parts else "")
+
+
+def _is_line(value: Any) -> bool:
+    short_map = isinstance(value, dict) and len(value) <= _MOST_PAIRS
+    return is_scalar(value) or (short_map and all(map(_is_cell, value.values())))
 
 
 def _is_cell(value: Any) -> bool:

@@ -7,7 +7,7 @@ are decades, the same in every report, so that two maps can be laid side by side
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import isfinite
 from typing import NamedTuple
 
@@ -53,8 +53,8 @@ def heat(report: Report) -> Heat | None:
             stack, index, rest = placed.groups()
             found[stack, int(index)][_INTEGER.sub("*", rest)].append(row)
     places = sorted(found)
-    stacks = [stack for stack, _ in places]
-    places = [place for place in places if stacks.count(place[0]) > 1]
+    stacks = Counter(stack for stack, _ in places)
+    places = [place for place in places if stacks[place[0]] > 1]
     parts = list(dict.fromkeys(part for place in places for part in found[place]))
     squares = [
         [_square(found[place][part]) if part in found[place] else None for part in parts]

@@ -20,6 +20,7 @@ _NUMBER = r"[-+]?(?:\d+(?:[.,:]\d+)*)(?:e[-+]?\d+)?(?:%|[a-z]{1,2})?"
 _WORD = re.compile(rf"{_NUMBER}|[^\W_]+(?:['/-][^\W_]+)*%?|->|[-+=·≤≥±→‖²/…]", re.IGNORECASE)
 # What GitHub links without being asked: an issue, a commit, an address.
 _LINKED = re.compile(r"[a-z]+-\d+|(?=.*[a-f])(?=.*\d)[0-9a-f]{7,40}|.*//.*", re.IGNORECASE)
+_TICKED = re.compile(r"(^|[\s(])`([\w.=/-]+)`($|[\s),.;:])")
 # What begins a list, a heading or a rule, where it begins a line.
 _START = re.compile(r"^(\d*)([-+=.)])(?=\s|$)")
 
@@ -43,7 +44,8 @@ def prose(text: str, longest: int = 1000) -> str:
     >>> prose("32 tensors changed, all in mlp.up_proj (see @all)")
     '32 tensors changed, all in `mlp.up_proj` (see `@all`)'
     """
-    words = [_parts(word) for word in for_terminal(text, longest).split()]
+    shown = _TICKED.sub(r"\1\2\3", for_terminal(text, longest))  # a span of the author's own
+    words = [_parts(word) for word in shown.split()]
     written = []
     for strange, group in groupby(words, key=lambda parts: not is_plain(parts[1])):
         together = list(group)

@@ -12,6 +12,7 @@ from .rows import (
     became_zero,
     figures,
     has_changed_values,
+    is_from_zero,
     is_renamed,
     nonfinite_appeared,
     statistics,
@@ -63,7 +64,8 @@ def _changed(row: Row) -> Line:
         f"relative_l2={scientific(relative)} max_abs={scientific(found['max_abs'])} "
         f"changed={percent(found['changed_fraction'])}"
     )
-    return Line("~", (row.name,), "", text, "", relative, _alarm(row))
+    tail = "from all zeros" if is_from_zero(row) else ""
+    return Line("~", (row.name,), "", text, tail, relative, _alarm(row))
 
 
 def _stats(row: Row) -> Line:

@@ -132,11 +132,13 @@ def _analysis(envelope: Envelope, share: int) -> Part:
     grids: list[tuple[str, Grid]] = []
     for field in fields(envelope):
         if field.grid:
-            grids.append((field.name, field.grid))
+            grids.append((field.names[0], field.grid))
             shown = f"{plural(len(field.grid.rows), 'line')} below"
         else:
             shown = prose(field.text)
-        lines.append(row((code(field.name), shown, prose(field.sure or field.reason))))
+        lines.append(
+            row((", ".join(map(code, field.names)), shown, prose(field.sure or field.reason)))
+        )
     for name, grid in grids:
         heads = [prose(head) for head in grid.heads]
         lines += ["", f"{code(name)}:", "", *table(heads)]

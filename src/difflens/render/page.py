@@ -12,7 +12,7 @@ from .fields import fields
 from .findings import MOST_FINDINGS, findings, shown_evidence
 from .numbers import UNKNOWN, brackets, count, percent, plural, scientific, size
 from .pictures import pictures
-from .rows import figures, is_renamed, is_told, nonfinite_appeared, told_kind
+from .rows import figures, is_from_zero, is_renamed, is_told, nonfinite_appeared, told_kind
 from .unassessed import Gap, gaps
 
 MOST_ROWS = 5000
@@ -134,6 +134,8 @@ def _note(row: Row) -> str:
         notes.append(f"was {for_terminal(row.left.name)} ({_prose(row.how)})")
     if row.skipped:
         notes.append(_prose(row.skipped))
+    if is_from_zero(row):
+        notes.append("from all zeros")
     if row.kind == "recast" and row.figures:
         found = figures(row)
         if found["changed_count"] == 0:
@@ -218,7 +220,7 @@ def _analysis(envelope: Envelope) -> dict[str, Any]:
 
 
 def _gap(gap: Gap) -> tuple[str, str, str]:
-    names = _some([name.replace("_", " ") for name in gap.fields])
+    names = _some(list(gap.fields))
     needs = f"not assessed (needs {gap.needs})" if gap.needs else "not assessed"
     why = _prose("; ".join(filter(None, (needs, gap.why))))
     return for_terminal(gap.subject).replace("_", " "), names, why

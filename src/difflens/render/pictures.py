@@ -9,10 +9,12 @@ from .drawings import (
     MOST_INTERVALS,
     MOST_SPECTRA,
     Course,
+    Overlay,
     Spectrum,
     Whisker,
     courses,
     depth,
+    overlays,
     spectra,
     whiskers,
 )
@@ -30,6 +32,7 @@ def pictures(report: Report) -> dict[str, Any]:
         "depth": depth(report),
         "spectra": [_spectrum(each) for each in found[:MOST_SPECTRA]],
         "more_spectra": max(0, len(found) - MOST_SPECTRA),
+        "overlays": [_overlay(each) for each in overlays(report)],
         "whiskers": [_whisker(each) for each in whiskers(report)[:MOST_INTERVALS]],
         "courses": [_course(each) for each in courses(report)],
     }
@@ -44,6 +47,19 @@ def _spectrum(spectrum: Spectrum) -> dict[str, str]:
         "edge_height": spectrum.edge_height,
         "said": f"{len(spectrum.values)} values, the largest {first}",
         "edge_said": "" if edge is None else f"noise edge {scientific(edge)}",
+    }
+
+
+def _overlay(overlay: Overlay) -> dict[str, str]:
+    ends = [
+        f"{scientific(side[0])} to {scientific(side[-1])}" for side in (overlay.left, overlay.right)
+    ]
+    return {
+        "name": overlay.name,
+        "left_path": overlay.left_path,
+        "right_path": overlay.right_path,
+        "left_said": f"left, {ends[0]}",
+        "right_said": f"right, {ends[1]}",
     }
 
 

@@ -74,6 +74,13 @@ def became_zero(row: Row) -> bool:
     return before < row.left.count and 0 < row.right.count == after
 
 
+def is_from_zero(row: Row) -> bool:
+    """Was every value zero before, and is not now, so that the change is relative to nothing?"""
+    if not (row.left and row.right and row.left_stats and row.right_stats):
+        return False
+    return 0 < row.left.count == row.left_stats.zeros and row.right_stats.zeros < row.right.count
+
+
 def finite(value: Any) -> Any:
     """Give plain maps, lists and numbers; a number that is not finite is null (rulings 6)."""
     if isinstance(value, float):

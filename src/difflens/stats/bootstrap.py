@@ -61,9 +61,10 @@ def bootstrap(
     if min(array.size for array in arrays) < 2:
         note = "fewer than two values in a sample, so nothing can be resampled"
         return Bootstrapped(value, None, None, level, "bootstrap", resamples, seed, None, note)
-    with np.errstate(all="ignore"):
-        drawn = _resampled(arrays, statistic, resamples, seed, paired, vectorised)
-        left_out = _jackknifed(arrays, statistic, paired)
+    with np.errstate(all="ignore"):  # a resample may be degenerate, and is then left out
+        draws = _draws(arrays, resamples, seed, paired=paired)
+        drawn = np.concatenate([_applied(statistic, rows, vectorised=vectorised) for rows in draws])
+        left_out = _jackknifed(arrays, statistic, paired=paired)
     return interval(value, drawn, left_out, level, seed)
 
 
@@ -129,28 +130,22 @@ def _acceleration(left_out: Sequence[NDArray[np.float64]]) -> float:
     squares = sum(float((u**2).sum()) / u.size**2 for u in influences)
     if not squares or not np.isfinite(squares):
         return float("nan")
-    return sum(float((u**3).sum()) / u.size**3 for u in influences) / (6 * squares**1.5)
+    cubes = sum(float((u**3).sum()) / u.size**3 for u in influences)
+    return float(cubes / (6 * squares**1.5))
 
 
-def _resampled(
-    arrays: list[NDArray[np.float64]],
-    statistic: Callable[..., Any],
-    resamples: int,
-    seed: int,
-    paired: bool,
-    vectorised: bool,
+def _applied(
+    statistic: Callable[..., Any], rows: list[NDArray[np.float64]], *, vectorised: bool
 ) -> NDArray[np.float64]:
     import numpy as np
 
-    found = [
-        np.asarray(statistic(*rows, axis=-1) if vectorised else [statistic(*r) for r in zip(*rows)])
-        for rows in _draws(arrays, resamples, seed, paired)
-    ]
-    return np.concatenate(found).astype(np.float64)
+    if vectorised:
+        return np.asarray(statistic(*rows, axis=-1), dtype=np.float64)
+    return np.array([float(statistic(*each)) for each in zip(*rows, strict=True)])
 
 
 def _draws(
-    arrays: list[NDArray[np.float64]], resamples: int, seed: int, paired: bool
+    arrays: list[NDArray[np.float64]], resamples: int, seed: int, *, paired: bool
 ) -> Iterator[list[NDArray[np.float64]]]:
     import numpy as np
 
@@ -162,11 +157,13 @@ def _draws(
             places = generator.integers(0, arrays[0].size, (count, arrays[0].size))
             yield [array[places] for array in arrays]
         else:
-            yield [array[generator.integers(0, array.size, (count, array.size))] for array in arrays]
+            yield [
+                array[generator.integers(0, array.size, (count, array.size))] for array in arrays
+            ]
 
 
 def _jackknifed(
-    arrays: list[NDArray[np.float64]], statistic: Callable[..., Any], paired: bool
+    arrays: list[NDArray[np.float64]], statistic: Callable[..., Any], *, paired: bool
 ) -> list[NDArray[np.float64]]:
     import numpy as np
 

@@ -65,7 +65,7 @@ def cluster_sums(
         raise ValueError(f"{array.size} values need as many clusters, there are {len(clusters)}")
     index: dict[Hashable, int] = {}
     places = np.array([index.setdefault(each, len(index)) for each in clusters])
-    sums = np.bincount(places, weights=array)
+    sums = np.bincount(places, weights=array).astype(np.float64)
     return sums, np.bincount(places).astype(np.float64)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from .samples import sample, variance
@@ -55,6 +56,7 @@ def cusum(
     deviation: float,
     k: float = 0.5,
     h: float = 5.0,
+    *,
     phi: float = 0.0,
 ) -> Cusum:
     """Sum what exceeds the mean by more than k deviations; alarm above h (Page 1954).
@@ -64,11 +66,10 @@ def cusum(
     """
     if deviation <= 0:
         raise ValueError(f"deviation {deviation}: a baseline that does not vary cannot be watched")
-    series = [(float(x) - mean) / deviation for x in sample(values, "values")] if values else []
-    whitened = [
-        (z - phi * before) / (1 - phi * phi) ** 0.5
-        for before, z in zip(series, series[1:], strict=False)
-    ]
+    series = (
+        [(float(x) - mean) / deviation for x in sample(values, "values")] if len(values) else []
+    )
+    whitened = [(z - phi * before) / (1 - phi * phi) ** 0.5 for before, z in pairwise(series)]
     up: list[float] = []
     down: list[float] = []
     alarms: list[int] = []

@@ -71,6 +71,16 @@ def _judged(
         said = "includes" if ends[0] <= 0 <= ends[1] else "excludes"
         lead = f"the {1 - alpha:.0%} interval {said} zero"
         return "inconclusive", f"{lead}, and which direction is better is not known"
+    return _directed(comparison, ends, direction, margin, alpha)
+
+
+def _directed(
+    comparison: Comparison,
+    ends: tuple[float, float],
+    direction: Direction,
+    margin: float | None,
+    alpha: float,
+) -> tuple[Word, str]:
     if ends[1] < 0:
         return "better", f"the {1 - alpha:.0%} interval lies on the better side of zero"
     if margin is not None and non_inferior(comparison, margin, direction, alpha).holds:

@@ -5,34 +5,33 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-HIGHER = frozenset(
-    """
-    acc accuracy auc auroc auprc ap map mrr ndcg precision recall sensitivity specificity
-    f1 fbeta dice iou miou jaccard bleu sacrebleu chrf chrf++ rouge rougel rougelsum meteor comet
-    bertscore bleurt em correct exact_match pass passed success solved hits win_rate likelihood
-    log_likelihood loglikelihood r2 correlation pearson spearman kendall kappa mcc psnr ssim
-    similarity throughput qps rps tps per_second per_s reward return elo inception_score
-    agreement coverage faithfulness helpfulness truthfulness groundedness
-    true_positive_rate tpr true_negative_rate tnr
-    """.split()
-)
-LOWER = frozenset(
-    """
-    loss error errors err perplexity ppl nll crossentropy cross_entropy entropy_loss bpb bpc
-    bits_per_byte bits_per_character mae mse rmse mape smape rmsle deviance brier ece
-    calibration_error wer cer ter der latency time runtime duration seconds ms ttft tpot memory
-    rss energy cost flops fid kid lpips regret failures failed fail misses toxicity
-    hallucination hallucinations harmfulness negative_log_likelihood log_loss
-    false_positive_rate fpr false_negative_rate fnr timeouts crashes
-    """.split()
-)
+HIGHER = frozenset({
+    "acc", "accuracy", "auc", "auroc", "auprc", "ap", "map", "mrr", "ndcg", "precision",
+    "recall", "sensitivity", "specificity", "f1", "fbeta", "dice", "iou", "miou", "jaccard",
+    "bleu", "sacrebleu", "chrf", "chrf++", "rouge", "rougel", "rougelsum", "meteor", "comet",
+    "bertscore", "bleurt", "em", "correct", "exact_match", "pass", "passed", "success",
+    "solved", "hits", "win_rate", "likelihood", "log_likelihood", "loglikelihood", "r2",
+    "correlation", "pearson", "spearman", "kendall", "kappa", "mcc", "psnr", "ssim",
+    "similarity", "throughput", "qps", "rps", "tps", "per_second", "per_s", "reward", "return",
+    "elo", "inception_score", "agreement", "faithfulness", "helpfulness", "truthfulness",
+    "groundedness", "true_positive_rate", "tpr", "true_negative_rate", "tnr",
+})  # fmt: skip
+LOWER = frozenset({
+    "loss", "error", "errors", "err", "perplexity", "ppl", "nll", "crossentropy",
+    "cross_entropy", "entropy_loss", "bpb", "bpc", "bits_per_byte", "bits_per_character", "mae",
+    "mse", "rmse", "mape", "smape", "rmsle", "deviance", "brier", "ece", "calibration_error",
+    "wer", "cer", "ter", "der", "latency", "time", "runtime", "duration", "seconds", "ms",
+    "ttft", "tpot", "memory", "rss", "energy", "cost", "flops", "fid", "kid", "lpips", "regret",
+    "incorrect", "wrong", "failures", "failed", "fail", "misses", "toxicity", "hallucination",
+    "hallucinations", "harmfulness", "negative_log_likelihood", "log_loss",
+    "false_positive_rate", "fpr", "false_negative_rate", "fnr", "timeouts", "crashes",
+})  # fmt: skip
 # A spread, a setting or a change of a metric is not the metric.
-NEITHER = frozenset(
-    """
-    std stderr sd se var variance ci stdev deviation weight weights scale threshold drop gap
-    delta change diff difference ratio improvement
-    """.split()
-)
+NEITHER = frozenset({
+    "std", "stderr", "sd", "se", "var", "variance", "ci", "stdev", "deviation", "weight",
+    "weights", "scale", "threshold", "drop", "gap", "delta", "change", "diff", "difference",
+    "ratio", "improvement",
+})  # fmt: skip
 
 _WORDS = re.compile(r"[a-z0-9+]+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .noncentral import noncentral_interval
 from .samples import pairs, probability, sample, variance
-
-_WIDEST = 40  # doublings of a bracket before the exact interval is given up
 
 
 class Effect(NamedTuple):
@@ -55,7 +54,7 @@ def paired_effect(left: Sequence[float], right: Sequence[float], level: float = 
 
 
 def small_sample_correction(df: float) -> float:
-    """Give J = Γ(ν/2) / (sqrt(ν/2) Γ((ν - 1)/2)) for ν > 1, by which d is too large on average.
+    """Give J = Γ(df/2) / (sqrt(df/2) Γ((df - 1)/2)) for df > 1, by which d is too large on average.
 
     >>> round(small_sample_correction(18), 6)
     0.957646
@@ -63,42 +62,6 @@ def small_sample_correction(df: float) -> float:
     from math import exp, lgamma, log
 
     return exp(lgamma(df / 2) - lgamma((df - 1) / 2) - log(df / 2) / 2)
-
-
-def noncentral_interval(t: float, df: float, level: float) -> tuple[float, float]:
-    """Give the non-centralities under which t is not too large and not too small.
-
-    P(T <= t | low) = (1 + level)/2 and P(T <= t | high) = (1 - level)/2. Where the non-central t
-    cannot be computed, t ± z·sqrt(1 + t²/(2ν)) stands in (Hedges & Olkin 1985).
-    """
-    from scipy.special import ndtri
-
-    low = _noncentrality(t, df, (1 + level) / 2)
-    high = _noncentrality(t, df, (1 - level) / 2)
-    if low is None or high is None:
-        reach = float(ndtri((1 + level) / 2)) * (1 + t**2 / (2 * df)) ** 0.5
-        return t - reach, t + reach
-    return low, high
-
-
-def _noncentrality(t: float, df: float, probability: float) -> float | None:
-    from math import isnan
-
-    from scipy.optimize import brentq
-    from scipy.special import nctdtr
-
-    def excess(noncentrality: float) -> float:
-        return float(nctdtr(df, noncentrality, t)) - probability
-
-    reach = 8.0
-    for _ in range(_WIDEST):
-        ends = excess(t - reach), excess(t + reach)
-        if isnan(ends[0]) or isnan(ends[1]):
-            return None
-        if ends[0] >= 0 >= ends[1]:
-            return float(brentq(excess, t - reach, t + reach, xtol=1e-10))
-        reach *= 2
-    return None
 
 
 def _effect(d: float, df: float, root: float, level: float) -> Effect:

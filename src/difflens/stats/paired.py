@@ -26,9 +26,9 @@ def paired(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Comparison:
-    """Compare pairs by the mean of d = right - left: t = d̄ / (s_d / sqrt(n)), ν = n - 1.
+    """Compare pairs by the mean of d = right - left: t = d̄ / (s_d / sqrt(n)), df = n - 1.
 
-    With clusters the standard error is the clustered one and ν = C - 1; from 10 to 29 clusters
+    With clusters the standard error is the clustered one and df = C - 1; from 10 to 29 clusters
     p and interval come from flipping whole clusters. The effect is d̄ / s_d, corrected as
     Hedges' g is. Where no pair differs, the interval is what n examples can bound.
     """
@@ -92,9 +92,7 @@ def sign_flip(
     return _flipped(bare, moves, np.ones(moves.size), resamples, seed)
 
 
-def _by_t(
-    bare: Comparison, moves: NDArray[np.float64], groups: Sequence[Hashable]
-) -> Comparison:
+def _by_t(bare: Comparison, moves: NDArray[np.float64], groups: Sequence[Hashable]) -> Comparison:
     found = clustered_mean(list(moves), groups, bare.level)
     if not found.se:
         return bare._replace(note="one cluster, or clusters without spread, tell no error")
@@ -135,14 +133,14 @@ def _without_spread(
 ) -> Comparison:
     """Say what can be said of one pair, or of pairs that all differ by the same amount.
 
-    Where none of n pairs (or clusters) differs, at most a part 1 - (α/2)^(1/n) of all would
+    Where none of n pairs (or clusters) differs, at most a part 1 - (alpha/2)^(1/n) of all would
     (Clopper & Pearson 1934), each by no more than the scores range.
     """
     if moves.size < 2:
         return bare._replace(note="fewer than two pairs, so no spread is known")
     if moves.any():
         return bare._replace(note="all pairs differ by the same amount: no spread to test against")
-    unit = 0 <= before.min() and before.max() <= 1
+    unit = before.min() >= 0 and before.max() <= 1
     scale = 1.0 if unit else float(before.max() - before.min())
     if not scale:
         return bare._replace(p=1.0, note="no pair differs, and all scores are the same")

@@ -70,12 +70,15 @@ def _studentised(chosen: NDArray[np.float64], pool: NDArray[np.float64]) -> NDAr
     inside = np.maximum(((chosen - mean[:, None]) ** 2).sum(axis=1), 0.0)
     other = -mean * n / rest
     outside = (pool**2).sum() - (chosen**2).sum(axis=1) - rest * other**2
-    noise = 2.0**-44 * float((pool**2).sum())  # what cancelling leaves of a spread of zero
+    # What cancelling leaves of a spread or a gap of zero is zero.
+    noise = 2.0**-44 * float((pool**2).sum())
     inside, outside = np.where(inside > noise, inside, 0), np.where(outside > noise, outside, 0)
     error = np.sqrt(inside / (n - 1) / n + outside / (rest - 1) / rest)
+    gap = mean - other
+    gap = np.where(np.abs(gap) > 2.0**-46 * np.abs(pool).max(), gap, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t: NDArray[np.float64] = (mean - other) / error
-    return np.where(np.isnan(t), 0.0, t)
+        t: NDArray[np.float64] = gap / error
+    return np.where(gap == 0, 0.0, t)
 
 
 def _splits(left: int, right: int) -> int:

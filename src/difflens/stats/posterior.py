@@ -11,8 +11,8 @@ def probability_worse(
 ) -> float | None:
     """Give P(degradation > margin | data) for a mean, under a flat prior.
 
-    The posterior of the mean is then difference + t_ν·SE (Box & Tiao 1973). None where the
-    comparison has no standard error.
+    The posterior of the mean is then difference + t·SE, t with the comparison's degrees of
+    freedom (Box & Tiao 1973). None where the comparison has no standard error.
     """
     worse = degradation(comparison, direction)
     if not worse.standard_error:

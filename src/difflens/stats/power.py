@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil
 
 from .comparison import quantile
+from .noncentral import below_noncentral
 from .samples import probability
 
 _ROUNDING = 1e-9  # 969.0000000001 is 969
@@ -71,20 +72,16 @@ def t_power(
     effect: float, n_left: float, n_right: float, *, alpha: float = 0.05, paired: bool = False
 ) -> float:
     """Give the chance that a two-sided t-test rejects under a standardised effect."""
-    from scipy.special import nctdtr
-
     df = n_left - 1 if paired else n_left + n_right - 2
     weight = n_left if paired else n_left * n_right / (n_left + n_right)
-    # By symmetry of the two tails; nctdtr is steady for non-centralities above zero.
-    noncentrality = abs(effect) * weight**0.5
-    critical = quantile(1 - alpha / 2, df)
-    return float(1 - nctdtr(df, noncentrality, critical) + nctdtr(df, noncentrality, -critical))
+    shift, critical = abs(effect) * weight**0.5, quantile(1 - alpha / 2, df)
+    return 1 - below_noncentral(critical, df, shift) + below_noncentral(-critical, df, shift)
 
 
 def minimal_difference(
     standard_error: float, df: float | None = None, *, alpha: float = 0.05, power: float = 0.8
 ) -> float:
-    """Give the difference a test with this standard error would find: (t_{1-α/2} + t_{power})·SE.
+    """Give the difference a test would find: (t_{1-alpha/2} + t_{power}) · standard error.
 
     To stand beside every result that is not significant (Bloom 1995).
     """
@@ -105,8 +102,8 @@ def questions_needed(
 ) -> int:
     """Give the questions a paired eval needs (Miller 2024, arXiv 2411.00640).
 
-    n = (z_{1-α/2} + z_{power})² (ω² + σ_l²/K_l + σ_r²/K_r) / δ²; ω² is the variance of the
-    difference between questions, σ² that of repeated answers to one, K the repeats.
+    n = (z_{1-alpha/2} + z_{power})² (ω² + s_l²/K_l + s_r²/K_r) / δ²; ω² is the variance of the
+    difference between questions, s² that of repeated answers to one, K the repeats.
 
     >>> questions_needed(0.03, 1 / 9)
     969
@@ -119,12 +116,10 @@ def questions_needed(
     return ceil(reach**2 * spread / difference**2 - _ROUNDING)
 
 
-def pairs_needed(
-    broke: float, fixed: float, *, alpha: float = 0.05, power: float = 0.8
-) -> int:
+def pairs_needed(broke: float, fixed: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
     """Give the pairs that McNemar's test needs when these parts of the answers flip.
 
-    n = (z_{1-α/2} sqrt(ψ) + z_{power} sqrt(ψ - δ²))² / δ², ψ = broke + fixed and
+    n = (z_{1-alpha/2} sqrt(ψ) + z_{power} sqrt(ψ - δ²))² / δ², ψ = broke + fixed and
     δ = fixed - broke (Connor 1987).
     """
     _checked(alpha, power)
@@ -132,8 +127,8 @@ def pairs_needed(
     if min(broke, fixed) < 0 or flips > 1 or not difference:
         raise ValueError(f"{broke!r} broken and {fixed!r} fixed are no two different rates")
     outer = quantile(1 - alpha / 2, None) * flips**0.5
-    inner = quantile(power, None) * (flips - difference**2) ** 0.5
-    return ceil((outer + inner) ** 2 / difference**2 - _ROUNDING)
+    inner = quantile(power, None) * float(flips - difference**2) ** 0.5
+    return ceil(float((outer + inner) ** 2 / difference**2) - _ROUNDING)
 
 
 def _checked(alpha: float, power: float) -> None:

@@ -140,7 +140,10 @@ def _boschloo(left_successes: int, left_n: int, right_successes: int, right_n: i
 
     if left_successes / left_n == right_successes / right_n:
         return 1.0  # scipy gives NaN or a hair above one here
-    columns = [left_successes, right_successes], [left_n - left_successes, right_n - right_successes]
+    columns = (
+        [left_successes, right_successes],
+        [left_n - left_successes, right_n - right_successes],
+    )
     return min(1.0, float(boschloo_exact(columns).pvalue))
 
 

@@ -25,7 +25,7 @@ def brunner_munzel(
     """Compare by θ = P(left < right) + P(left = right)/2, which is the effect with its interval.
 
     The difference is 2θ - 1 = P(left < right) - P(left > right). The standard error of θ is
-    sqrt(n_l S_l² + n_r S_r²) / (n_l n_r), S² the variance of the placements, and ν is by
+    sqrt(n_l S_l² + n_r S_r²) / (n_l n_r), S² the variance of the placements, and df is by
     Satterthwaite (Brunner & Munzel 2000). Samples that do not overlap have no S²: there the p
     is Mann-Whitney's, and no interval is given.
     """
@@ -113,6 +113,4 @@ def _without_spread(
     p = None if small else mann_whitney(list(before), list(after)).p
     method = "brunner-munzel" if small else "mann-whitney, where brunner-munzel is undefined"
     sizes = before.size, after.size
-    return Comparison(
-        2 * theta - 1, None, None, level, p, method, *sizes, effect=theta, note=note
-    )
+    return Comparison(2 * theta - 1, None, None, level, p, method, *sizes, effect=theta, note=note)

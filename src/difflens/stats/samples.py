@@ -24,7 +24,9 @@ def sample(values: Sequence[float] | NDArray[np.float64], name: str) -> NDArray[
         raise ValueError(f"{name} holds no values")
     odd = int(np.count_nonzero(~np.isfinite(array)))
     if odd:
-        raise ValueError(f"{name} holds {odd} values that are not finite; leave them out and say so")
+        raise ValueError(
+            f"{name} holds {odd} values that are not finite; leave them out and say so"
+        )
     if np.abs(array).max() > LARGEST:
         raise ValueError(f"{name} holds values beyond {LARGEST:g}, too large to square")
     return array

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_AT_ONCE = 1_000_000  # values held in memory at a time
 _FEW = 5  # seeds a side below which their spread is too little known
 
 
@@ -43,20 +44,34 @@ def two_level_bootstrap(
     if before.shape[1] < 2:
         note = "one question, so nothing can be resampled"
         return Bootstrapped(value, None, None, level, "two-level", resamples, seed, None, note)
-    generator = np.random.default_rng(seed)
-    drawn = np.empty(resamples)
-    for place in range(resamples):
-        questions = generator.integers(0, before.shape[1], before.shape[1])
-        moves = [
-            table[generator.integers(0, len(table), len(table))].mean(axis=0)[questions].mean()
-            for table in (before, after)
-        ]
-        drawn[place] = moves[1] - moves[0]
+    drawn = _drawn(before, after, resamples, seed)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     error = float(drawn.std(ddof=1))
     return Bootstrapped(
         value, float(low), float(high), level, "two-level", resamples, seed, error, note
     )
+
+
+def _drawn(
+    before: NDArray[np.float64], after: NDArray[np.float64], resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """Resample by how often each seed and each question is drawn."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    questions, found = before.shape[1], []
+    step = max(1, _AT_ONCE // questions)
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        asked = generator.multinomial(questions, [1 / questions] * questions, count) / questions
+        sides = [
+            generator.multinomial(len(table), [1 / len(table)] * len(table), count)
+            / len(table)
+            @ table
+            for table in (before, after)
+        ]
+        found.append(((sides[1] - sides[0]) * asked).sum(axis=1))
+    return np.concatenate(found)
 
 
 def _limits(left: int, right: int) -> str:

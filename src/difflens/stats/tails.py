@@ -103,10 +103,10 @@ def _interval(
     import numpy as np
 
     random = np.random.default_rng(seed)
-    exponents = []
-    for _ in range(resamples):
+    exponents: list[float] = []
+    while len(exponents) < resamples:
         drawn = np.sort(random.choice(positive, len(positive)))
-        if drawn[0] < drawn[-1]:
+        if drawn[0] < drawn[-1]:  # one value over and over has no tail: draw again
             exponents.append(_best(drawn, CANDIDATES)[0])
     low, high = np.quantile(exponents, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -51,7 +51,7 @@ def theil_sen(
     The interval is Sen's and takes the points for independent; it is None where even a perfectly
     monotone series could not reach the level (2/n! > 1 - level). None below two distinct times.
 
-    >>> theil_sen([0, 1, 2, 3], [1.0, 3.0, 5.0, 100.0]).value
+    >>> theil_sen([0, 1, 2, 3, 4], [1.0, 3.0, 5.0, 7.0, 100.0]).value
     2.0
     """
     import math

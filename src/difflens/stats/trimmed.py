@@ -19,7 +19,7 @@ def yuen(
     """Compare the means of what is left when `trim` of the values is cut off at each end.
 
     t = d / sqrt(q_l + q_r), q = (n - 1) s_w² / (h (h - 1)): s_w² is the winsorised variance, h
-    the number of values kept; ν = (q_l + q_r)² / Σ q² / (h - 1) (Yuen 1974).
+    the number of values kept; df = (q_l + q_r)² / Σ q² / (h - 1) (Yuen 1974).
     """
     probability(level, "level")
     if not 0 <= trim < 0.5:

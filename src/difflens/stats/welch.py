@@ -16,9 +16,9 @@ METHOD = "welch"
 
 
 def welch(left: Sequence[float], right: Sequence[float], level: float = 0.95) -> Comparison:
-    """Compare two means: t = d / sqrt(s_l²/n_l + s_r²/n_r), ν by Satterthwaite (Welch 1947).
+    """Compare two means: t = d / sqrt(s_l²/n_l + s_r²/n_r), df by Satterthwaite (Welch 1947).
 
-    ν = (s_l²/n_l + s_r²/n_r)² / Σ (s²/n)² / (n - 1). The effect is Hedges' g.
+    df = (s_l²/n_l + s_r²/n_r)² / Σ (s²/n)² / (n - 1). The effect is Hedges' g.
 
     >>> welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]).difference
     1.0

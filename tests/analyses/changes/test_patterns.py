@@ -1,6 +1,7 @@
+import ml_dtypes
 import numpy as np
 import pytest
-from analyses.models import GENERATORS, changed, decoder, nudged, poked
+from analyses.models import GENERATORS, changed, decoder, evidence, nudged, poked
 
 from difflens.analyses import analyse
 from difflens.analyses.changes.patterns import TAGS
@@ -8,46 +9,57 @@ from difflens.evidences import Evidence
 from difflens.pipeline import diff
 from difflens.records import Policy
 
+MODEL = decoder(2, width=128)
 
-def fields(left, right, **options):
-    return analyse("change_summary", diff(left, right, **options)).fields
+
+def fields(left, right, handed=None, **options):
+    compared = diff(left, right, **options)
+    return analyse("change_summary", compared, handed or Evidence()).fields
 
 
 @pytest.mark.parametrize("tag", GENERATORS)
 def test_each_kind_of_change_gets_its_own_tag_and_no_other(tag):
-    model = decoder()
+    other = GENERATORS[tag](MODEL)
 
-    found = fields(model, GENERATORS[tag](model))
+    found = fields(MODEL, other, evidence(tag, MODEL, other))
 
     assert found["patterns"] == [tag]
+    assert found["also"] == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tag", sorted({*GENERATORS} - {"dtype_cast"}))
+def test_each_kind_of_change_keeps_its_tag_in_a_coarse_dtype(tag, seed):
+    model = decoder(2, ml_dtypes.bfloat16, seed, width=128)
+    other = GENERATORS[tag](model)
+
+    assert fields(model, other, evidence(tag, model, other))["patterns"] == [tag]
 
 
 @pytest.mark.parametrize("tag", GENERATORS)
 def test_each_tag_states_the_number_behind_it(tag):
-    model = decoder()
+    other = GENERATORS[tag](MODEL)
 
-    found = fields(model, GENERATORS[tag](model))
+    found = fields(MODEL, other, evidence(tag, MODEL, other))
 
     assert found["evidence"][tag]
 
 
 @pytest.mark.parametrize("tag", GENERATORS)
 def test_a_prefix_on_every_name_changes_no_tag_and_no_figure(tag):
-    model = decoder()
-    other = GENERATORS[tag](model)
-    plain = fields(model, other)
+    other = GENERATORS[tag](MODEL)
+    plain = fields(MODEL, other, evidence(tag, MODEL, other))
+    pair = [{f"module.{k}": v for k, v in side.items()} for side in (MODEL, other)]
 
-    wrapped = fields(*({f"module.{k}": v for k, v in side.items()} for side in (model, other)))
+    wrapped = fields(*pair, evidence(tag, *pair))
 
-    for figure in ("patterns", "evidence", "magnitude", "share_by_role", "layers_changed"):
+    for figure in ("patterns", "also", "evidence", "magnitude", "share_by_role", "layers_changed"):
         assert wrapped[figure] == plain[figure]
 
 
-@pytest.mark.parametrize("tag", sorted({*GENERATORS} - {"dtype_cast"}))
+@pytest.mark.parametrize("tag", sorted({*GENERATORS} - {"dtype_cast", "pruned", "averaged"}))
 def test_swapping_the_sides_keeps_the_tag(tag):
-    model = decoder()
-
-    assert fields(GENERATORS[tag](model), model)["patterns"] == [tag]
+    assert fields(GENERATORS[tag](MODEL), MODEL)["patterns"] == [tag]
 
 
 def test_there_is_a_generator_for_every_tag():
@@ -59,7 +71,8 @@ def test_a_sparse_change_of_the_head_has_both_tags_the_head_first():
 
     found = fields(model, changed(model, poked, "lm_head"))
 
-    assert found["patterns"] == ["head_only", "sparse_delta"]
+    assert found["patterns"] == ["head_only"]
+    assert found["also"] == ["sparse_delta"]
 
 
 def test_a_new_head_of_another_size_is_a_change_of_the_head_only():

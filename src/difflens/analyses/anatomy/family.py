@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...records import TensorInfo
 from .network import Network
 from .roles import is_parameter, role
-from .shapes import is_expert, is_head
+from .shapes import is_expert
 
 _PARTS = frozenset({"attention_q", "attention_k", "attention_v", "attention_o", "attention"})
 _CAUSAL = (".attn.bias", ".attention.bias", "masked_bias")  # the buffers of a causal mask
@@ -17,6 +18,8 @@ _STATE_SPACE = ("A_log", "conv1d.weight", "dt_proj.weight")
 _RECURRENT = re.compile(r"weight_hh(?:_l[0-9]+(?:_reverse)?)?$")
 _ROUTER = re.compile(r"(?:router|gate)\.(?:weight|wg\.weight)$|ffn_gate_inp\.weight$")
 _CROSS = re.compile(r"cross_?attn|encoder_attn|EncDecAttention|crossattention")
+_WORD_HEAD = re.compile(r"(?:^|\.)(?:lm_head|embed_out)\.weight$|^output\.weight$")
+_MASKED_HEAD = re.compile(r"(?:^|\.)lm_head\.dense\.|(?:^|\.)cls\.predictions\.")
 _GATES = {3: "gru", 4: "lstm", 1: "rnn"}
 
 
@@ -78,11 +81,12 @@ def _transformer(every: list[TensorInfo]) -> str:
     names = [info.name for info in every]
     if any(map(_CROSS.search, names)):
         return "encoder-decoder transformer"
-    if any(len(info.shape) == 4 for info in every):
+    if any(len(info.shape) == 4 and is_parameter(info.name, info.dtype) for info in every):
         return "vision transformer"
-    words = {info.shape for info in every if role(info.name) == "embedding"}
-    predicts = any(is_head(info) and info.shape in words for info in every)
-    if predicts or any(name.endswith(_CAUSAL) for name in names):
+    masked = any(map(_MASKED_HEAD.search, names))
+    if (any(map(_WORD_HEAD.search, names)) and not masked) or any(
+        name.endswith(_CAUSAL) for name in names
+    ):
         return "decoder transformer"
     return "transformer"
 
@@ -95,9 +99,7 @@ def _is_mixture(every: list[TensorInfo]) -> bool:
 def _is_perceptron(every: list[TensorInfo]) -> bool:
     """Do matrices follow each other, each taking what the one before gives?"""
     matrices = [info.shape for info in every if len(info.shape) == 2]
-    return len(matrices) > 1 and all(
-        before[0] == after[1] for before, after in zip(matrices, matrices[1:], strict=False)
-    )
+    return len(matrices) > 1 and all(before[0] == after[1] for before, after in pairwise(matrices))
 
 
 def _gates(info: TensorInfo) -> str:

@@ -33,8 +33,10 @@ def where(names: Iterable[str]) -> str:
         inner[_NUMBER.sub("*", layer(rest))] = part.partition("_")[0]
     parts = [" of ".join(filter(None, (_modules(inner), _layers(stacks))))] if stacks else []
     if outer:
-        parts.append(_and(sorted(map(short, outer))) if len(outer) < 3 else f"{len(outer)} others")
-    return _and(parts)
+        parts.append(
+            together(sorted(map(short, outer))) if len(outer) < 3 else f"{len(outer)} others"
+        )
+    return together(parts)
 
 
 def short(name: str) -> str:
@@ -51,29 +53,33 @@ def listed(shown: Sequence[str], number: int) -> str:
 
 def _modules(inner: dict[str, str]) -> str:
     if len(inner) <= 2:
-        return _and([short(module) for module in sorted(inner) if module])
+        return together([short(module) for module in sorted(inner) if module])
     roles = sorted(set(inner.values()))
-    return _and(roles) if len(roles) <= 3 and "other" not in roles else ""
+    return together(roles) if len(roles) <= 3 and "other" not in roles else ""
 
 
 def _layers(stacks: dict[str, set[int]]) -> str:
     if len(stacks) > 2:
         return f"{sum(map(len, stacks.values()))} blocks"
     if len(stacks) == 2:
-        return _and([f"{short(stack)} {_ranges(found)}" for stack, found in sorted(stacks.items())])
+        return together(
+            [f"{short(stack)} {ranges(found)}" for stack, found in sorted(stacks.items())]
+        )
     (found,) = stacks.values()
-    return f"layer {min(found)}" if len(found) == 1 else f"layers {_ranges(found)}"
+    return f"layer {min(found)}" if len(found) == 1 else f"layers {ranges(found)}"
 
 
-def _ranges(found: set[int]) -> str:
+def ranges(found: set[int]) -> str:
+    """Write numbers as spans: `0-3 and 7`."""
     starts = sorted(index for index in found if index - 1 not in found)
     ends = sorted(index for index in found if index + 1 not in found)
     if len(starts) > 3:
         return f"{min(found)} to {max(found)} ({len(found)} of them)"
     spans = zip(starts, ends, strict=True)
-    return _and([f"{start}" if start == end else f"{start}-{end}" for start, end in spans])
+    return together([f"{start}" if start == end else f"{start}-{end}" for start, end in spans])
 
 
-def _and(parts: Sequence[str]) -> str:
+def together(parts: Sequence[str]) -> str:
+    """Join with commas and a last `and`."""
     *most, last = parts or [""]
     return f"{', '.join(most)} and {last}" if most else last

@@ -37,8 +37,9 @@ def circuit(first: Products, second: Products, group: int) -> Circuit:
     ranks = [
         _ranks(_of(first, side), _shared(_of(second, side), group)) for side in ("left", "right")
     ]
-    if first.right is first.left and second.right is second.left:
+    if first.right is first.left and second.right is second.left:  # the same bytes: exactly one
         ranks[1] = ranks[0]
+        cosine = None if left is None else _ratio(left, left)
     return Circuit(left, right, cosine, ranks[0][0], ranks[1][0], ranks[0][1], ranks[1][1])
 
 

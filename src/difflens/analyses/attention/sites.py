@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...dtypes import FLOATS, OPAQUE
@@ -11,7 +11,7 @@ from ...records import TensorInfo
 
 # What projections are called, without `.weight`; the site is what stands before.
 _PARTS = tuple(
-    (part, re.compile(rf"^(?:(?P<site>.*)[._])?(?P<word>{words})$"))
+    (part, re.compile(rf"^(?:(?P<site>.*?)\.)?(?P<word>{words})$"))
     for part, words in (
         ("qkv", r"c_attn|query_key_value|qkv_proj|wqkv|attn_qkv|qkv|in_proj"),
         (
@@ -109,5 +109,5 @@ def _block(site: str) -> str:
     return block if "att" in last.lower() else site
 
 
-def _depth(name: str) -> tuple[Iterator[int] | list[int], str]:
+def _depth(name: str) -> tuple[list[int], str]:
     return [int(number) for number in _NUMBER.findall(name)], name

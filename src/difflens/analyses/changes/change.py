@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ...diffs import Diff
+from ...evidences import Evidence
 from ...measure.scan import Scan
-from ...records import SAME, Delta
+from ...records import SAME, Delta, Envelope
 from .energy import KEPT, MOVED, Moved, is_float
 
 Numbers = dict[str, float]
@@ -22,6 +24,16 @@ class Change(NamedTuple):
     moved_parameters: int
     parameters: int  # float parameters that both sides have in one shape
     thresholds: dict[str, float]
+    diff: Diff
+    evidence: Evidence
+    ask: Callable[[str], Envelope]  # what another analysis says of the same
+
+    def values(self, delta: Delta) -> tuple[Any, Any]:
+        """Give both sides' numbers on demand."""
+        left, right = delta.pair.left, delta.pair.right
+        if left is None or right is None:
+            raise ValueError(f"{delta.name} is on one side only")
+        return self.diff.values("left", left.name), self.diff.values("right", right.name)
 
     @property
     def is_measured(self) -> bool:
@@ -46,7 +58,13 @@ class Change(NamedTuple):
         return {name: number for name, number in more.items() if number > 0}
 
 
-def take_in(diff: Diff, moved: list[Moved], thresholds: dict[str, float]) -> Change:
+def take_in(
+    diff: Diff,
+    moved: list[Moved],
+    thresholds: dict[str, float],
+    evidence: Evidence,
+    ask: Callable[[str], Envelope],
+) -> Change:
     """Look the diff through."""
     differing = [delta for delta in diff.deltas if delta.kind not in SAME]
     scanned = [(delta, delta.measured(Scan)) for delta in differing if delta.kind in MOVED]
@@ -59,4 +77,7 @@ def take_in(diff: Diff, moved: list[Moved], thresholds: dict[str, float]) -> Cha
         sum(each.delta.kind not in SAME for each in moved),
         sum(delta.kind in KEPT and is_float(delta) for delta in diff.deltas),
         thresholds,
+        diff,
+        evidence,
+        ask,
     )

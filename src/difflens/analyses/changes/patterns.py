@@ -1,17 +1,24 @@
 """Tags: what kind of change it was, each with the numbers behind it.
 
 A tag is said only if it explains every difference between the models. The tags
-stand in order of precedence; the first that holds is the primary one.
+stand in order of precedence; the first that holds is the primary one. Those that
+cost another pass are tested only where the scan leaves them possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...measure.scan import Scan
 from ..anatomy.roles import role
+from .averaged import averaged
 from .change import Change, Numbers
+from .permuted import permuted
+from .pruned import pruned
+from .quantised import quantised
+from .rounding import is_rounding_only
+from .rows import row_edit
 from .scale import uniform_scale
+from .spectra import low_rank, sampled
 
 
 def patterns(change: Change) -> dict[str, Numbers]:
@@ -19,7 +26,7 @@ def patterns(change: Change) -> dict[str, Numbers]:
     found: dict[str, Numbers] = {}
     for tag, test in TAGS.items():
         numbers = test(change)
-        if numbers is None:
+        if numbers is None or (tag == "full_finetune" and _NARROW & set(found)):
             continue
         found[tag] = numbers
         if tag in _WHOLE:
@@ -37,11 +44,6 @@ def _dtype_cast(change: Change) -> Numbers | None:
     if not scans or len(scans) < len(change.differing) or not all(map(is_rounding_only, scans)):
         return None
     return {"recast": len(scans), "over_rounding": 0}
-
-
-def is_rounding_only(scan: Scan) -> bool:
-    """Did no element move by more than storage rounding, and none stop being finite?"""
-    return scan.over_rounding == 0 and scan.left_nonfinite == scan.right_nonfinite
 
 
 def _only(is_one: Callable[[str], bool]) -> Callable[[Change], Numbers | None]:
@@ -74,15 +76,47 @@ def _counts(change: Change) -> Numbers:
     return {"differing": len(change.differing), "tensors": len(change.deltas)}
 
 
+def tested(change: Change, found: dict[str, Numbers]) -> list[str]:
+    """Say which tags were tested, which could not be, and why."""
+    whole = next((tag for tag in found if tag in _WHOLE), None)
+    names = list(TAGS)[: list(TAGS).index(whole) + 1 if whole else None]
+    blind = not (change.evidence.base or change.evidence.trajectory)
+    lines = [f"tags tested: {', '.join(n for n in names if not (blind and n == 'averaged'))}"]
+    if whole and names != list(TAGS):
+        lines.append(f"tags after {whole} were not tested: it accounts for every element")
+    elif blind:
+        lines.append("averaged was not tested: it needs --base")
+    if "low_rank" in found:
+        lines.append("a low rank is evidence of a merged LoRA, not proof (other training has it)")
+        lines.extend(sampled(change))
+    if not change.is_measured and change.differing:
+        lines.append(
+            "tags about values were not tested: some tensors differ in shape, exist on one side"
+            " only or could not be compared"
+        )
+    return lines
+
+
 TAGS: dict[str, Callable[[Change], Numbers | None]] = {
     "bitwise_identical": _bitwise_identical,
     "dtype_cast": _dtype_cast,
     "uniform_scale": uniform_scale,
+    "permuted": permuted,
+    "quantised": quantised,
+    "pruned": pruned,
+    "averaged": averaged,
     "head_only": _only(lambda name: role(name) == "head"),
     "bias_only": _only(lambda name: name.endswith("bias")),
     "norm_only": _only(lambda name: role(name) == "norm"),
+    "row_edit": row_edit,
+    "low_rank": low_rank,
     "sparse_delta": _sparse_delta,
     "full_finetune": _full_finetune,
 }
 # These account for every element: no other tag adds anything to them.
-_WHOLE = frozenset({"bitwise_identical", "dtype_cast", "uniform_scale"})
+_WHOLE = frozenset({
+    "bitwise_identical", "dtype_cast", "uniform_scale", "permuted", "quantised", "pruned",
+    "averaged",
+})  # fmt: skip
+# Few directions, however many tensors: that is not what a full fine-tune means.
+_NARROW = frozenset({"row_edit", "low_rank"})

@@ -16,7 +16,7 @@ from .change import Change, Numbers
 from .energy import Moved, total
 
 # Half a unit in the last place, relative: the most that rounding to the dtype can move a value.
-_ROUNDING = {
+ROUNDING = {
     "F64": 2**-53, "F32": 2**-24, "C64": 2**-24, "F16": 2**-11, "BF16": 2**-8,
     "F8_E4M3": 2**-4, "F8_E4M3FNUZ": 2**-4, "F8_E5M2": 2**-3, "F8_E5M2FNUZ": 2**-3, "F4": 2**-2,
 }  # fmt: skip
@@ -65,4 +65,4 @@ def _residual(scan: Scan) -> float:
 
 def _rounding(delta: Delta) -> float:
     sides = (delta.pair.left, delta.pair.right)
-    return max(_ROUNDING.get(info.dtype, 1.0) for info in sides if info)
+    return max(ROUNDING.get(info.dtype, 1.0) for info in sides if info)

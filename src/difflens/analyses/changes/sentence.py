@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from ...records import Delta
 from ..anatomy.places import listed, short, where
 from .change import Change, Numbers
-from .patterns import is_rounding_only
+from .rounding import is_rounding_only
+from .wording import clause
 
 _SHOWN = 2  # names in brackets before "and n more"
 
@@ -35,7 +36,9 @@ def _main(change: Change, tags: dict[str, Numbers]) -> list[str]:
         factor = f"multiplied by {tags['uniform_scale']['c']:.6g}"
         text = _of_all(len(change.measured), whole, "was", factor)
         return [text + _places(change, whole)]
-    return _changed(change, tags)
+    primary = next(iter(tags))
+    told = clause(change, primary, tags[primary])
+    return [told] if told else _changed(change, tags)
 
 
 def _changed(change: Change, tags: dict[str, Numbers]) -> list[str]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
 
 _SWEEPS = 50
-_FEW = 256  # and where there are very many units, than these
-COLUMNS = 1024  # a unit is recognised by no more of its weights than these
+FEW = 256  # and where there are many units, than these
+_MANY = 1024
+COLUMNS = 1024  # a unit is recognised by no more of its weights in a tensor than these
 
 
 class Aligned(NamedTuple):
@@ -48,8 +49,10 @@ def align_groups(found: list[Group], arrays: Arrays, restarts: int, seed: int) -
     for attempt in range(tries):
         start = still if attempt == 0 else {g.name: _shuffled(g, random) for g in found}
         orders, done = _descend(found, arrays, slots, start, random)
-        distance = _energies(arrays, slots, orders)[0]
         sweeps += done
+        if _is_still(orders):
+            continue
+        distance = _energies(arrays, slots, orders)[0]
         if distance < lowest * (1 - 1e-12):
             best, lowest = orders, distance
     return Aligned(best, before, lowest, left, right, sweeps)
@@ -62,8 +65,7 @@ def align_wide(group: Group, arrays: Arrays) -> Aligned | None:
     if len({slot.units for slot in group.slots}) > 1:
         return None
     chosen = [
-        tuple(_some(by_unit(side, slot), _FEW) for side in arrays[slot.name])
-        for slot in group.slots
+        tuple(_some(by_unit(side, slot), FEW) for side in arrays[slot.name]) for slot in group.slots
     ]
     order = clear_order(*(np.concatenate(sides, axis=1) for sides in zip(*chosen, strict=True)))
     if order is None:
@@ -86,15 +88,15 @@ def _descend(
     """Solve group after group until none changes."""
     orders = dict(start)
     alone = len(found) == 1 and all(len(each) == 1 for each in slots.values())
-    distance = _energies(arrays, slots, orders)[0]
+    distance = 0.0 if alone else _energies(arrays, slots, orders)[0]
     for sweep in range(1, _SWEEPS + 1):
         trial = dict(orders)
         for index in random.permutation(len(found)).tolist():
             group = found[index]
             trial[group.name] = _solved(group, arrays, slots, trial)
-        reached = distance if alone else _energies(arrays, slots, trial)[0]
         if alone:
             return trial, sweep
+        reached = _energies(arrays, slots, trial)[0]
         if reached >= distance * (1 - 1e-12):
             return orders, sweep
         orders, distance = trial, reached
@@ -122,9 +124,9 @@ def _solved(
 def _gain(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
-    columns = left.shape[1]
-    gain: NDArray[Any] = _some(left, COLUMNS) @ _some(right, COLUMNS).T
-    return gain * np.float32(columns / COLUMNS) if columns > COLUMNS else gain
+    columns, most = left.shape[1], FEW if len(left) > _MANY else COLUMNS
+    gain: NDArray[Any] = _some(left, most) @ _some(right, most).T
+    return gain * np.float32(columns / most) if columns > most else gain
 
 
 def _some(rows: NDArray[Any], most: int) -> NDArray[Any]:
@@ -170,6 +172,13 @@ def _still(group: Group) -> dict[int, NDArray[Any]]:
     import numpy as np
 
     return {units: np.arange(units) for units in _sizes(group)}
+
+
+def _is_still(orders: Orders) -> bool:
+    import numpy as np
+
+    each = (order for group in orders.values() for order in group.values())
+    return all(np.array_equal(order, np.arange(len(order))) for order in each)
 
 
 def _shuffled(group: Group, random: Any) -> dict[int, NDArray[Any]]:

@@ -1,0 +1,1 @@
+"""What singular values say of matrices: ranks, intruders, outliers, heavy tails."""

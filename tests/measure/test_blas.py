@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from difflens.measure.blas import _controls, one_thread_each
+from difflens.pipeline import diff
+
+
+def counts():
+    return [get() for get, _ in _controls()]
+
+
+@pytest.fixture(autouse=True)
+def _found():
+    if not _controls():
+        pytest.skip("NumPy came without OpenBLAS")
+
+
+def test_blas_has_one_thread_inside_and_its_own_again_after():
+    before = counts()
+
+    with one_thread_each():
+        with one_thread_each():
+            assert set(counts()) == {1}
+        assert set(counts()) == {1}
+    assert counts() == before
+
+
+def test_threads_are_given_back_after_an_error():
+    before = counts()
+
+    with pytest.raises(ValueError, match="broken"), one_thread_each():
+        raise ValueError("broken")
+    assert counts() == before
+
+
+def test_a_measure_is_taken_with_one_thread_each():
+    class Seen:
+        threads: set[int] = set()  # noqa: RUF012
+
+        @classmethod
+        def wants(cls, _delta):
+            return True
+
+        @classmethod
+        def of(cls, _left, _right):
+            cls.threads |= set(counts())
+
+    list(diff({"w": np.zeros(2)}, {"w": np.ones(2)}).measured(Seen))
+
+    assert Seen.threads == {1}

@@ -1,0 +1,69 @@
+"""Blocks by part: what stands where, and on which level."""
+
+from render.reports import changed, hundred_layers, identical, report, row
+
+from difflens.render.heat import heat
+
+
+def test_blocks_are_rows_and_their_parts_are_columns() -> None:
+    found = heat(
+        report(
+            changed("h.0.q.weight", relative_l2=0.03),
+            row("h.0.norm.weight", "identical"),
+            changed("h.10.q.weight", relative_l2=1e-7),
+            row("h.2.q.weight", "reshaped"),
+            changed("embed.weight"),
+        )
+    )
+
+    assert found is not None
+    assert found.blocks == ["h.0", "h.2", "h.10"]
+    assert found.parts == ["q.weight", "norm.weight"]
+    levels = [[square.level if square else "" for square in line] for line in found.squares]
+    assert levels == [["5", "0"], ["x", ""], ["1", ""]]
+    (first, *_), (second, *_), _ = found.squares
+    assert first is not None
+    assert second is not None
+    assert (first.text, first.told) == ("3.0e-02", "h.0.q.weight: relative L2 3.0e-02")
+    assert (second.text, second.told) == ("shape", "h.2.q.weight: reshaped")
+
+
+def test_of_many_experts_the_one_that_moved_most_is_shown() -> None:
+    rows = [
+        changed(f"l.{i}.experts.{j}.w", relative_l2=0.01 * (j + 1))
+        for i in (0, 1)
+        for j in range(4)
+    ]
+
+    found = heat(report(*rows))
+
+    assert found is not None
+    assert found.parts == ["experts.*.w"]
+    square = found.squares[0][0]
+    assert square is not None
+    assert square.told == "l.0.experts.3.w: relative L2 4.0e-02, the largest of 4"
+
+
+def test_a_model_without_blocks_or_without_change_has_no_map() -> None:
+    assert heat(identical()) is None
+    assert heat(report(changed("a.weight"), changed("b.weight"))) is None
+    assert heat(report(changed("h.0.w"), changed("g.0.w"))) is None
+    assert heat(report(row("h.0.w", "identical"), row("h.1.w", "identical"))) is None
+
+
+def test_the_table_has_what_does_not_fit() -> None:
+    large = report(*(changed(f"h.{i}.p{j}.w") for i in range(170) for j in range(26)))
+
+    found = heat(large)
+
+    assert found is not None
+    assert (len(found.blocks), len(found.parts)) == (160, 24)
+    assert found.left_out == "10 blocks and 2 parts of blocks more do not fit; the table has them."
+
+
+def test_a_hundred_layers_all_fit() -> None:
+    found = heat(hundred_layers())
+
+    assert found is not None
+    assert len(found.blocks) == 100
+    assert found.left_out == ""

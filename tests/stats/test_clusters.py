@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from simulation import near, replicates
+
+from difflens.stats.clusters import cluster_sums, clustered_mean, design_effect
+
+values = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=30)
+
+
+def clustered_null(draw, clusters=50, size=10, correlation=0.7):
+    """Scores about zero that share a part of their noise within each cluster."""
+    shared = draw.normal(0, correlation**0.5, (clusters, 1))
+    own = draw.normal(0, (1 - correlation) ** 0.5, (clusters, size))
+    return (shared + own).ravel(), np.repeat(np.arange(clusters), size)
+
+
+@given(values)
+def test_clusters_of_one_give_the_plain_standard_error(scores):
+    found = clustered_mean(scores, range(len(scores)))
+
+    if np.ptp(scores) == 0:
+        assert (found.se, found.low) == (None, None)
+    else:
+        assert found.se == pytest.approx(stats.sem(scores))
+        assert found.naive_se == pytest.approx(found.se)
+        assert found.design_effect == pytest.approx(1.0)
+        expected = stats.ttest_1samp(scores, 0).confidence_interval()
+        assert (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_it_agrees_with_the_sandwich_of_statsmodels_but_for_the_small_sample_factor():
+    draw = np.random.default_rng(8)
+    scores, clusters = clustered_null(draw, 12, 7)
+    found = clustered_mean(scores, clusters)
+
+    fit = sm.OLS(scores, np.ones(scores.size)).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False}
+    )
+    assert found.se == pytest.approx(fit.bse[0] * (12 / 11) ** 0.5)
+    assert (found.clusters, found.df) == (12, 11)
+
+
+def test_the_formula_is_the_double_sum_of_miller():
+    scores, clusters = [1.0, 0.0, 1.0, 1.0, 0.0], ["a", "a", "b", "b", "b"]
+    found = clustered_mean(scores, clusters)
+
+    centred = np.array(scores) - np.mean(scores)
+    double = sum(
+        centred[i] * centred[j] for i in range(5) for j in range(5) if clusters[i] == clusters[j]
+    )
+    assert found.se == pytest.approx((2 * double) ** 0.5 / 5)
+
+
+def test_one_cluster_tells_no_error():
+    found = clustered_mean([1.0, 2.0, 3.0], ["a", "a", "a"])
+
+    assert (found.mean, found.se, found.low, found.clusters) == (2.0, None, None, 1)
+    assert found.naive_se == pytest.approx(1 / 3**0.5)
+
+
+def test_one_value_tells_a_mean_alone():
+    assert clustered_mean([1.0], ["a"])[:5] == (1.0, None, None, None, None)
+
+
+def test_sums_follow_the_order_in_which_clusters_appear():
+    sums, sizes = cluster_sums(np.array([1.0, 2.0, 4.0]), ["z", "a", "z"])
+
+    assert (sums.tolist(), sizes.tolist()) == ([5.0, 2.0], [2.0, 1.0])
+
+
+def test_values_without_a_cluster_are_refused():
+    with pytest.raises(ValueError, match="2 values need as many clusters, there are 1"):
+        clustered_mean([1.0, 2.0], ["a"])
+
+
+def test_the_measured_design_effect_comes_close_to_kish():
+    scores, clusters = clustered_null(np.random.default_rng(9), clusters=4000)
+    found = clustered_mean(scores, clusters)
+
+    assert found.design_effect == pytest.approx(design_effect(10, 0.7), rel=0.1)
+
+
+@replicates
+def test_under_the_null_clustered_errors_keep_five_percent_and_naive_ones_do_not(repeats):
+    """G20: fifty clusters of ten with a correlation of 0.7."""
+    draw = np.random.default_rng(10)
+    naive = clustered = 0
+    for _ in range(repeats):
+        scores, clusters = clustered_null(draw)
+        found = clustered_mean(scores, clusters)
+        naive += abs(found.mean) > 1.96 * found.naive_se
+        clustered += not found.low <= 0 <= found.high
+
+    assert 0.03 <= clustered / repeats <= 0.08
+    assert near(naive / repeats, 0.468, repeats, slack=0.01)

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from difflens.stats.noncentral import below_noncentral, noncentral_interval
+
+levels = st.sampled_from([0.8, 0.95, 0.99])
+
+
+@given(st.floats(-30, 30), st.integers(1, 500), levels)
+def test_the_ends_of_the_interval_make_t_exactly_too_large_and_too_small(t, df, level):
+    low, high = noncentral_interval(t, df, level)
+
+    assert stats.nct.cdf(t, df, low) == pytest.approx((1 + level) / 2, abs=1e-6)
+    assert stats.nct.cdf(t, df, high) == pytest.approx((1 - level) / 2, abs=1e-6)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1, 1e5), levels)
+def test_every_t_has_an_interval_and_its_mirror_image(t, df, level):
+    low, high = noncentral_interval(t, df, level)
+
+    assert low < high
+    assert np.isfinite([low, high]).all()
+    turned = noncentral_interval(-t, df, level)
+    assert turned == pytest.approx((-high, -low), rel=1e-6, abs=1e-6)
+
+
+@given(st.floats(1, 1e4), st.floats(-50, 50), st.floats(-50, 50))
+def test_it_agrees_with_an_integral_everywhere(df, t, noncentrality):
+    """P(T <= t) = E Φ(t·s - δ), s the root of a chi-square over its degrees of freedom."""
+    parts = (np.arange(4000) + 0.5) / 4000
+    spread = np.sqrt(stats.chi2.ppf(parts, df) / df)
+
+    expected = stats.norm.cdf(t * spread - noncentrality).mean()
+    assert below_noncentral(t, df, noncentrality) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize(("noncentrality", "expected"), [(-13.39, 1.0), (60.0, 0.0)])
+def test_far_tails_are_numbers(noncentrality, expected):
+    assert below_noncentral(17.0, 1.0, noncentrality) == pytest.approx(expected, abs=1e-3)
