@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -63,10 +64,11 @@ class Scale(NamedTuple):
     sharded_bytes: int = 700_000_000_000
     many_tensors: int = 1_000_000
     full: bool = False
+    narrow: int = 1  # by which the widths of decoders are divided
 
 
 QUICK = Scale(size_bytes=256 * MIB, rounds=3, many_tensors=100_000)
-TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000)
+TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000, narrow=16)
 
 
 class Bench(NamedTuple):
@@ -250,6 +252,28 @@ def _many(bench: Bench) -> Iterator[Row]:
     yield Row("many-memory", f"{what}, peak memory", ours.peak_bytes / 1e6, "MB", 2500)
 
 
+def _spectra(bench: Bench) -> Iterator[Row]:
+    """The spectral figures of 16 changed matrices, over modeldelta on the same files."""
+    if find_spec("modeldelta") is None:
+        raise Missing("modeldelta is not installed (pip install modeldelta==0.4.4)")
+    pair = bench.files.make("squares", bench.scale.narrow)
+    ours = _python(ROOT / "bench" / "spectral_figures.py", pair.left, pair.right)
+    folders = pair.left.with_suffix(""), pair.right.with_suffix("")
+    race = bench.race(ours, _python("-m", "modeldelta", *folders, most=3))
+    what = "spectra of 8 + 8 changed BF16 matrices, 1024² and 4096 x 1024, over modeldelta"
+    yield _ratio("spectra", what, 0.1, race)
+
+
+def _analyses(kind: str, what: str, seconds: int, megabytes: int, bench: Bench) -> Iterator[Row]:
+    """Every analysis of a fine-tuned decoder."""
+    pair = bench.files.make(kind, bench.scale.narrow)
+    ours = run(difflens(pair.left, pair.right, "--all-analyses", code=1), bench.output)
+    said = f"--all-analyses, {what} pair, BF16"
+    name = f"analyses-{kind}"
+    yield Row(name, f"{said}, time", ours.seconds, "s", seconds, ours.seconds)
+    yield Row(f"{name}-memory", f"{said}, memory", ours.peak_bytes / 1e6, "MB", megabytes)
+
+
 def _gib(size: int) -> str:
     return f"{size >> 30} GiB" if size >= 1 << 30 else f"{size // MIB} MiB"
 
@@ -279,5 +303,8 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "pytorch-bf16": partial(_format, "pytorch_BF16", ".pt", "BF16", 1.2),
     "gguf-f16": partial(_format, "gguf_F16", ".gguf", "F16", 1.2),
     "gguf-q4_k": partial(_format, "gguf_Q4_K", ".gguf", "Q4_K decoded to F32", None),
+    "spectra": _spectra,
+    "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
+    "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

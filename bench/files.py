@@ -19,6 +19,8 @@ from os import fsync, truncate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from . import decoders
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -221,6 +223,20 @@ def _sharded(folder: Path, tensors: int, size: int) -> None:
         (model / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def _decoder(kind: str, folder: Path, narrow: int) -> None:
+    """Write a pair of decoders, the right one fine-tuned."""
+    tensors = decoders.DECODERS[kind](narrow)
+    pair = pair_in(folder)
+    with pair.left.open("wb") as left, pair.right.open("wb") as right:
+        for file in (left, right):
+            _write_header(file, _flat(tensors))
+        decoders.write(tensors, left, right)
+        for file in (left, right):
+            file.flush()
+            fsync(file.fileno())
+    decoders.folders(pair.left, pair.right)
+
+
 def _many(folder: Path, tensors: int) -> None:
     """Write a pair of tensors of one byte each."""
     pair = pair_in(folder)
@@ -320,6 +336,7 @@ _MAKERS: dict[str, Callable[..., None]] = {
     "large_full": _large_full,
     "sharded": _sharded,
     "many": _many,
+    **{kind: partial(_decoder, kind) for kind in decoders.DECODERS},
 }
 
 

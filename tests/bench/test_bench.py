@@ -19,6 +19,8 @@ ROWS = {
       for peer in ("changed", "identical", "pread", "numpy")),
     *(f"{what}-speed" for what in ("f64", "f16", "f8_e4m3", "mixed")),
     *("many", "many-memory", "pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
+    *("spectra", "analyses-gpt2", "analyses-llama"),
+    *("analyses-gpt2-memory", "analyses-llama-memory"),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import jensenshannon
 from difflens.measure import counts
 from difflens.measure.histogram import QUANTILES, Histogram
 
-VALUES = st.lists(st.floats(-100, 100, width=16), min_size=1, max_size=60)
+VALUES = st.lists(st.floats(-100, 100, width=16), min_size=2, max_size=60)
 
 
 @settings(deadline=None, max_examples=25)

@@ -33,15 +33,14 @@ def merged(rank, update, seed=0, size=768):
 @pytest.mark.parametrize("update", [0.003, 0.01, 0.05])
 @pytest.mark.parametrize("rank", [8, 16])
 def test_a_merged_lora_in_bf16_has_its_rank_above_the_rounding_noise(rank, update):
-    """G5: 6 of 6, where the numerical rank is full."""
+    """G5: 6 of 6."""
     left, right = merged(rank, update)
 
     found = take(DeltaSpectrum, left, right)
 
     assert found.rank_above_noise == rank
     assert found.noise_source == "rounding"
-    moved = right.astype(np.float64) - left.astype(np.float64)
-    assert np.linalg.matrix_rank(moved) == 768
+    assert found.values[-1] > 768 * np.finfo(np.float32).eps * found.values[0]  # full rank to numpy
 
 
 def test_the_rounding_edge_is_where_the_first_noise_value_is():

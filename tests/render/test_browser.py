@@ -178,6 +178,16 @@ def test_the_interactive_charts_are_drawn_without_the_network(
     assert page.ask('document.querySelectorAll("#charts .heatmaplayer image").length') == 1
 
 
+def test_no_button_of_a_chart_sends_it_anywhere(page: Page, tmp_path: Path) -> None:
+    page.show(written(tmp_path, told_by_analyses(), View(charts=True)))
+
+    titles = page.ask(
+        '[...document.querySelectorAll(".modebar-btn")].map(each => each.dataset.title)'
+    )
+
+    assert set(titles) == {"Download plot as a PNG", "Zoom", "Pan", "Reset axes"}
+
+
 def test_a_hostile_report_runs_nothing_even_in_its_charts(page: Page, tmp_path: Path) -> None:
     rows = [
         changed(f"h.{layer}.{part}{name}")

@@ -18,6 +18,7 @@ def clustered_null(draw, clusters=50, size=10, correlation=0.7):
     return (shared + own).ravel(), np.repeat(np.arange(clusters), size)
 
 
+@pytest.mark.filterwarnings("ignore:Precision loss")  # scipy, of constant sides
 @given(values)
 def test_clusters_of_one_give_the_plain_standard_error(scores):
     found = clustered_mean(scores, range(len(scores)))

@@ -53,7 +53,7 @@ def test_answers_are_counted_both_ways():
 
 
 def test_scores_that_are_no_answers_are_refused():
-    with pytest.raises(ValueError, match="right holds 0.5; answers are right"):
+    with pytest.raises(ValueError, match=r"right holds 0\.5; answers are right"):
         mcnemar([1.0], [0.5])
 
 

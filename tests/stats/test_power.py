@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from simulation import near, replicates
 from statsmodels.stats.power import TTestIndPower, TTestPower
@@ -40,6 +40,7 @@ def test_power_agrees_with_statsmodels(effect, left, right, alpha):
     expected = TTestIndPower().power(effect, left, alpha, ratio=right / left)
     alone = TTestPower().power(effect, left, alpha)
 
+    assume(np.isfinite(expected + alone))  # theirs is NaN far out
     assert t_power(effect, left, right, alpha=alpha) == pytest.approx(expected, abs=1e-6)
     assert t_power(-effect, left, 0, alpha=alpha, paired=True) == pytest.approx(alone, abs=1e-6)
 
@@ -83,7 +84,7 @@ def test_the_minimal_difference_is_in_units_of_the_standard_error():
     ],
 )
 def test_what_cannot_be_planned_is_refused(call):
-    with pytest.raises(ValueError, match="zero|between|no more than|two values|two different"):
+    with pytest.raises(ValueError, match=r"zero|between|no more than|two values|two different"):
         call()
 
 

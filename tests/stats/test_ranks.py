@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from simulation import near, replicates
-from statsmodels.stats.nonparametric import rank_compare_2indep
 from stats.samples_of import PAIN_FIRST, PAIN_SECOND
+from statsmodels.stats.nonparametric import rank_compare_2indep
 
 from difflens.stats.ranks import brunner_munzel, mann_whitney
 

@@ -40,5 +40,5 @@ def test_the_rounding_of_differences_is_measured_against_what_was_subtracted():
 
 @pytest.mark.parametrize("value", [0, 1, -0.1, float("nan")])
 def test_a_level_outside_zero_and_one_is_refused(value):
-    with pytest.raises(ValueError, match="level is .*, it must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level is .*, it must lie between 0 and 1"):
         probability(value, "level")

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +27,7 @@ def test_the_mixture_ratio_is_the_formula_of_johari():
 def test_an_always_valid_p_never_rises(values):
     found = msprt(values, deviation=1.0).p
 
-    assert all(later <= earlier <= 1 for earlier, later in zip(found, found[1:], strict=False))
+    assert all(later <= earlier <= 1 for earlier, later in pairwise(found))
 
 
 @pytest.mark.parametrize(("deviation", "mixture"), [(0.0, 1.0), (1.0, 0.0)])

@@ -22,6 +22,7 @@ def test_students_sleep_data_give_the_published_figures():
     assert (found.effect_low, found.effect_high) == pytest.approx((-1.7388, 0.0955), abs=5e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Precision loss")  # scipy, of constant sides
 @given(samples, samples)
 def test_it_agrees_with_scipy(left, right):
     found = welch(left, right)

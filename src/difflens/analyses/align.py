@@ -54,7 +54,8 @@ def align(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     if any(len(part.groups) > 1 for part in found):
         answer.assume("groups that share a tensor are solved in turn: a local optimum is possible")
     answer.assume(
-        f"a unit is compared by at most {COLUMNS} of its weights in each tensor, {FEW} of many units"
+        f"a unit is compared by at most {COLUMNS} of its weights in a tensor, {FEW} where units"
+        " are many"
     )
     if not (network(diff, evidence, "left").heads):
         answer.assume("heads were not tried: their number is unknown (--config-left)")

@@ -65,8 +65,8 @@ def _stored(answer: Answer, summed: dict[Side, Weights], estimate: dict[str, int
     )
     answer.either(
         "efficiency",
-        right.parameters / right.bytes if right.bytes and right.parameters else None,
-        basis="parameters a byte of the right model: M / MB (0.25 is F32, 0.5 16 bits)",
+        right.parameters / right.weight_bytes if right.weight_bytes else None,
+        basis="parameters / their bytes in the right model: M / MB (0.25 is F32, 0.5 16 bits)",
         uncertainty=sure,
         needs="float parameters",
         why="the right model holds none",

@@ -73,7 +73,7 @@ def _sizes(answer: Answer, diff: Diff) -> None:
     answer.either(
         "bits_per_weight",
         each if None not in each.values() else None,
-        basis="8 x bytes as stored / parameters, over the whole model",
+        basis="8 x bytes of the parameters as stored / parameters, over the whole model",
         uncertainty=sure,
         needs="float parameters on both sides",
         why="one side holds none",
@@ -86,7 +86,7 @@ def _sizes(answer: Answer, diff: Diff) -> None:
 
 
 def _bits(summed: Weights) -> float | None:
-    return 8 * summed.bytes / summed.parameters if summed.parameters else None
+    return 8 * summed.weight_bytes / summed.parameters if summed.parameters else None
 
 
 def _speedup(answer: Answer, diff: Diff, evidence: Evidence, policy: Policy) -> None:

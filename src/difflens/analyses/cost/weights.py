@@ -18,7 +18,8 @@ class Weights(Record, frozen=True):
     """
 
     parameters: int
-    bytes: int
+    bytes: int  # of all tensors, buffers and all
+    weight_bytes: int  # of the parameters
     exact: bool  # no byte had to be supposed
     lookup_parameters: int
     lookup_bytes: int
@@ -31,8 +32,8 @@ class Weights(Record, frozen=True):
 
     @property
     def read_bytes(self) -> int:
-        """Bytes that every forward pass reads whole: neither look-ups nor experts."""
-        return self.bytes - self.lookup_bytes - self.expert_bytes
+        """Bytes of parameters that every forward pass reads: neither look-ups nor experts."""
+        return self.weight_bytes - self.lookup_bytes - self.expert_bytes
 
 
 def weights(infos: Iterable[TensorInfo], shared: Iterable[str] = ()) -> Weights:
@@ -53,6 +54,7 @@ def weights(infos: Iterable[TensorInfo], shared: Iterable[str] = ()) -> Weights:
     return Weights(
         parameters=_count(trained),
         bytes=size(own),
+        weight_bytes=size(trained),
         exact=all(each.exact for each in sizes.values()),
         lookup_parameters=_count(tables),
         lookup_bytes=size(tables),

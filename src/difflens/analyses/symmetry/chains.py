@@ -32,6 +32,7 @@ def chains(tensors: Mapping[str, TensorInfo], taken: set[str]) -> Iterator[Group
     """Yield a group for every two layers of which the second reads the first."""
     families: dict[tuple[str, str], list[_Module]] = defaultdict(list)
     modules = list(_modules(tensors, taken))
+    strangers = _strangers(tensors, modules)
     for module in modules:
         if module.weight:
             families[module.parent, module.stem].append(module)
@@ -39,8 +40,18 @@ def chains(tensors: Mapping[str, TensorInfo], taken: set[str]) -> Iterator[Group
         ordered = sorted(family, key=lambda module: module.number)
         for first, second in pairwise(ordered):
             group = _link(first, second, modules)
-            if group:
+            if group and group.units not in strangers[first.parent]:
                 yield group
+
+
+def _strangers(tensors: Mapping[str, TensorInfo], modules: list[_Module]) -> dict[str, set[int]]:
+    """Collect what other matrices beside a chain read: they might read the same units."""
+    known = {module.weight.name for module in modules if module.weight}
+    reads: dict[str, set[int]] = defaultdict(set)
+    for name, info in tensors.items():
+        if name not in known and len(info.shape) >= 2:
+            reads[name.rpartition(".")[0].rpartition(".")[0]].add(info.shape[1])
+    return reads
 
 
 def _modules(tensors: Mapping[str, TensorInfo], taken: set[str]) -> Iterator[_Module]:

@@ -1,0 +1,1 @@
+"""How right compares with left on each metric, from the best evidence there is."""
