@@ -26,7 +26,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "ground", "sources", "pairing", "kernel", "measure", "analyses", "judge", "render", "cli",
+    "ground", "sources", "pairing", "kernel", "measure", "stats", "evidence", "analyses", "judge",
+    "render", "cli",
     "testing", "bench", "docs",
 )  # fmt: skip
 

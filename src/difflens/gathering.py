@@ -22,6 +22,7 @@ def gather(
     discovery: bool = True,
     sample: str | Path | None = None,
     model_code: str | None = None,
+    measure_hardware: bool = False,
     threads: int | None = None,
     limits: Mapping[str, int] | None = None,
     **named: Unpack[Named],
@@ -31,7 +32,8 @@ def gather(
     `named` are files: `config_left`, `metrics_left`, `evals_left`, `latency_left`, `tokens_left`,
     `optimizer_left`, `licence_left`, the same for `right`, and `history`, `log`, `gradients`,
     `runs`. `checkpoints` are further ones of the same run, between LEFT and RIGHT; `base` is the
-    common ancestor; `sample` and `model_code` run both models in a process of their own.
+    common ancestor; `sample` and `model_code` run both models in a process of their own;
+    `measure_hardware` times this machine for a moment.
     `Evidence.given` lists everything that was used.
     """
     desk = Desk(named, limits, discovery=discovery)
@@ -48,6 +50,7 @@ def gather(
         trajectory=_trajectory(desk, (left, *checkpoints, right), (before, after), how),
         base=_base(desk, base, (left, right), how),
         activations=_activations(desk, (left, right), sample, model_code, limits),
+        hardware=_hardware(desk) if measure_hardware else None,
         given=desk.given,
     )
 
@@ -82,6 +85,14 @@ def _base(
 
     desk.note("base", base)
     return diff(base, sides[0], **how), diff(base, sides[1], **how)
+
+
+def _hardware(desk: Desk) -> dict[str, float]:
+    """Measure how fast this machine reads and multiplies."""
+    from .measure.bandwidth import hardware
+
+    desk.given["hardware"] = "this machine (measured)"
+    return hardware()
 
 
 def _activations(

@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "kernel": {"errors"},
     "stats": {"errors"},
     "evidence": GROUND | {"sources", "measure"},
-    "gathering": GROUND | {"evidence", "pipeline", "sources"},
+    "gathering": GROUND | {"evidence", "measure", "pipeline", "sources"},
     "measure": GROUND | {"kernel"},
     "analyses": GROUND | {"measure", "stats"},
     "judge": GROUND | {"stats"},

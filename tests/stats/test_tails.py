@@ -43,11 +43,11 @@ def test_the_fit_is_that_of_the_powerlaw_package(exponent, seed):
     assert found.standard_error == pytest.approx((found.alpha - 1) / found.tail**0.5)
 
 
-@pytest.mark.parametrize(("seed", "n"), [(0, 3000), (5, 3000), (2, 400)])
-def test_the_lognormal_comparison_is_that_of_the_powerlaw_package(seed, n):
+@pytest.mark.parametrize(("seed", "sigma", "n"), [(4, 1.5, 600), (1, 1.5, 600), (2, 2, 400)])
+def test_the_lognormal_comparison_is_that_of_the_powerlaw_package(seed, sigma, n):
     # Only where the best lognormal is not the power law itself: near that limit the package's
     # likelihood loses its digits.
-    values = np.random.default_rng(seed).lognormal(0, 2, n)
+    values = np.random.default_rng(seed).lognormal(0, sigma, n)
     found, fit = power_law(values, resamples=2), reference(values)
     ratio, p = fit.distribution_compare("power_law", "lognormal")
 

@@ -35,7 +35,7 @@ _FILES = {
     "sample": "Sample inputs, npz, for what needs activations.",
 }
 _NAMES = (*(f"{kind}_{side}" for kind in _SIDES for side in ("left", "right")), *_FILES,
-          "checkpoints", "model_code", "alert_mode")  # fmt: skip
+          "checkpoints", "model_code", "measure_hardware", "alert_mode")  # fmt: skip
 _ALERTS = "alert_on_degradation"
 
 
@@ -49,6 +49,8 @@ def evidence_options(command: Command) -> Command:
                      help="Code that gives a runnable model of a path; runs in its own process."),
         click.option("--alert-mode", type=click.Choice(["limit", "point"]),
                      help="Alert when the confidence limit crosses, or the value itself."),
+        click.option("--measure-hardware", is_flag=True,
+                     help="Time this machine for a moment, for estimates of speed."),
         click.option("--no-discovery", is_flag=True, help="Use nothing but what is named here."),
     ]  # fmt: skip
     for option in reversed(options):
