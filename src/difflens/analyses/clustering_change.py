@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
+from ..measure.blas import one_thread_each
 from ..records import Envelope, Policy, Threshold
 from . import analysis
 from .representations.groupings import DIMENSIONS, Groupings, groupings, moved
@@ -77,9 +78,9 @@ def _grouped(answer: Answer, sample: Sample) -> Groupings | None:
     if sample.right is sample.left:
         right = left
     ks = [int(answer["k"])] if answer["k"] else _CHOICES
-    return groupings(
-        left, right, ks, restarts=answer["restarts"], repeats=answer["repeats"], seed=SEED
-    )
+    how = {"restarts": answer["restarts"], "repeats": answer["repeats"], "seed": SEED}
+    with one_thread_each():  # many small products: threads would wait for each other
+        return groupings(left, right, ks, **how)
 
 
 def _verdict(found: Groupings, ceiling: float, stable: float) -> str:

@@ -46,7 +46,7 @@ def test_one_outer_product_is_an_edit():
     found = told(MODEL, changed(MODEL, adapted(1), "1.mlp.down_proj")).fields
 
     assert found["patterns"] == ["row_edit"]
-    assert found["also"] == ["low_rank"]
+    assert found["also"] == []
     assert found["sentence"].startswith("one outer product added to down_proj of layer 1")
 
 
@@ -138,3 +138,10 @@ def test_tags_behind_one_that_explains_everything_are_not_tested():
 
     assert lines[0].endswith("quantised, pruned")
     assert lines[1].startswith("tags after pruned were not tested")
+
+
+def test_costly_tags_are_not_tested_where_a_cheap_one_explains_everything():
+    lines = told(MODEL, changed(MODEL, nudged, "lm_head")).assumptions
+
+    assert "row_edit and low_rank not tested: head_only explains every difference" in lines
+    assert "low_rank" not in lines[0]

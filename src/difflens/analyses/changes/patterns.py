@@ -25,8 +25,11 @@ def patterns(change: Change) -> dict[str, Numbers]:
     """Give every tag that holds, the primary one first; `mixed` where none does."""
     found: dict[str, Numbers] = {}
     for tag, test in TAGS.items():
+        # What costs another pass is not tested where something cheaper explains everything.
+        if (tag in _NARROW and found) or (tag == "full_finetune" and _NARROW & set(found)):
+            continue
         numbers = test(change)
-        if numbers is None or (tag == "full_finetune" and _NARROW & set(found)):
+        if numbers is None:
             continue
         found[tag] = numbers
         if tag in _WHOLE:
@@ -80,8 +83,13 @@ def tested(change: Change, found: dict[str, Numbers]) -> list[str]:
     """Say which tags were tested, which could not be, and why."""
     whole = next((tag for tag in found if tag in _WHOLE), None)
     names = list(TAGS)[: list(TAGS).index(whole) + 1 if whole else None]
+    first = next(iter(found))
+    skipped = [tag for tag in names if tag in _NARROW and _is_before(first, tag)]
     blind = not (change.evidence.base or change.evidence.trajectory)
-    lines = [f"tags tested: {', '.join(n for n in names if not (blind and n == 'averaged'))}"]
+    missing = {*skipped, *(["averaged"] if blind else [])}
+    lines = [f"tags tested: {', '.join(name for name in names if name not in missing)}"]
+    if skipped:
+        lines.append(f"{' and '.join(skipped)} not tested: {first} explains every difference")
     if whole and names != list(TAGS):
         lines.append(f"tags after {whole} were not tested: it accounts for every element")
     elif blind:
@@ -95,6 +103,11 @@ def tested(change: Change, found: dict[str, Numbers]) -> list[str]:
             " only or could not be compared"
         )
     return lines
+
+
+def _is_before(first: str, tag: str) -> bool:
+    order = list(TAGS)
+    return first in TAGS and order.index(first) < order.index(tag)
 
 
 TAGS: dict[str, Callable[[Change], Numbers | None]] = {

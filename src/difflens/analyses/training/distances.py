@@ -1,0 +1,144 @@
+"""Moves of a trajectory, read off squared distances between its checkpoints.
+
+With D_ij = ‖W_i - W_j‖² and Δ_k = W_(k+1) - W_k, 2⟨Δ_k, Δ_(k+1)⟩ = D_(k,k+2) - D_(k,k+1) -
+D_(k+1,k+2). Every figure is a function of an array (..., K, K), so that one formula serves the
+pooled distances, resamples of tensors and tensors left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...evidences import Trajectory
+from ...records import Interval
+from ...stats.bootstrap import interval
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Figure = Callable[["NDArray[Any]"], "NDArray[Any]"]
+RESAMPLES, SEED, LEVEL = 999, 0, 0.95
+_AT_ONCE = 2_000_000  # numbers held at a time while resampling
+
+
+class Known(NamedTuple):
+    """A figure with its interval over tensors; None where there is nothing to resample."""
+
+    value: float
+    low: float | None
+    high: float | None
+    tensors: int
+
+    @property
+    def interval(self) -> Interval | str:
+        """How sure it is, as an envelope says it."""
+        if self.low is None or self.high is None:
+            return "none_available: one tensor moved, so tensors cannot be resampled"
+        return Interval(self.low, self.high, LEVEL, "bootstrap over tensors", self.tensors)
+
+
+def stacked(trajectory: Trajectory) -> NDArray[Any]:
+    """Give the distances (tensors, K, K) of the tensors that moved at all.
+
+    One that never moved tells nothing, and would only widen intervals. Tensors are in order of
+    their distances, so that their names do not matter.
+    """
+    import numpy as np
+
+    points = len(trajectory.points)
+    squares = [np.asarray(each, float) for each in trajectory.distances.values()]
+    moved = sorted((each for each in squares if each.any()), key=lambda each: each.ravel().tolist())
+    return np.stack(moved) if moved else np.zeros((0, points, points))
+
+
+def norm_of_last(trajectory: Trajectory) -> float:
+    """Give ‖W‖ of the last checkpoint."""
+    from math import fsum, sqrt
+
+    return sqrt(fsum(each[-1] for each in trajectory.norms.values()))
+
+
+def over_tensors(stack: NDArray[Any], figure: Figure) -> Known | None:
+    """Give a figure of the pooled distances with a bootstrap interval over tensors (Efron 1987).
+
+    Weights inside a tensor are not independent, so whole tensors are drawn. None where the figure
+    is no number.
+    """
+    import numpy as np
+
+    tensors = len(stack)
+    if not tensors:
+        return None
+    whole = stack.sum(axis=0)
+    with np.errstate(all="ignore"):
+        value = float(figure(whole))
+        if not np.isfinite(value):
+            return None
+        if tensors < 2:
+            return Known(value, None, None, tensors)
+        drawn = np.concatenate([figure(each) for each in _draws(stack)])
+        left_out = figure(whole - stack)
+    left_out = left_out[np.isfinite(left_out)]
+    found = interval(value, drawn, [left_out] if len(left_out) else [np.zeros(1)], LEVEL, SEED)
+    return Known(value, found.low, found.high, tensors)
+
+
+def move_norms(distances: NDArray[Any]) -> NDArray[Any]:
+    """‖Δ_k‖ of every move."""
+    import numpy as np
+
+    return np.sqrt(np.diagonal(distances, 1, -2, -1))
+
+
+def mean_cosine(distances: NDArray[Any]) -> NDArray[Any]:
+    """Average cos(Δ_k, Δ_(k+1)): a line 1, a random walk 0, noise about a point -1/2, a cycle -1."""
+    squares = move_norms(distances) ** 2
+    across = distances.diagonal(2, -2, -1)
+    products = (across - squares[..., :-1] - squares[..., 1:]) / 2
+    cosines: NDArray[Any] = products / (squares[..., :-1] * squares[..., 1:]) ** 0.5
+    return cosines.clip(-1, 1).mean(axis=-1)  # type: ignore[no-any-return]
+
+
+def displacement_exponent(distances: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
+    """Fit ln of the mean squared displacement against ln lag: ballistic 2, diffusive 1, still 0.
+
+    Lags go up to half of the series; of longer ones there are too few (compare Hoffer et al. 2017).
+    """
+    import numpy as np
+
+    lags = range(1, max(2, distances.shape[-1] // 2 + 1))
+    far = np.stack([distances.diagonal(lag, -2, -1).mean(axis=-1) for lag in lags], axis=-1)
+    apart = np.log([float((times[lag:] - times[:-lag]).mean()) for lag in lags])
+    centred = apart - apart.mean()
+    slopes: NDArray[Any] = (np.log(far) * centred).sum(axis=-1) / (centred @ centred)
+    return slopes
+
+
+def decay_rate(distances: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
+    """ρ = exp of the Theil-Sen slope of ln(‖Δ_k‖ / length_k): what a move is of the one before.
+
+    A geometric approach x_t = v (1 - ρ^t) has exactly that ρ.
+    """
+    import numpy as np
+
+    speeds = np.log(move_norms(distances) / lengths)
+    middles = (np.cumsum(lengths) - lengths / 2) / np.median(lengths)
+    first, second = np.triu_indices(len(lengths), 1)
+    slopes = (speeds[..., second] - speeds[..., first]) / (middles[second] - middles[first])
+    rates: NDArray[Any] = np.exp(np.median(slopes, axis=-1))
+    return rates
+
+
+def _draws(stack: NDArray[Any]) -> Any:
+    """Yield pooled distances of resampled tensors, some resamples at a time."""
+    import numpy as np
+
+    tensors, points = stack.shape[:2]
+    flat = stack.reshape(tensors, -1)
+    random = np.random.default_rng(SEED)
+    step = max(1, _AT_ONCE // (max(tensors, points * points) + points * points))
+    for start in range(0, RESAMPLES, step):
+        count = min(step, RESAMPLES - start)
+        times = random.multinomial(tensors, np.full(tensors, 1 / tensors), count).astype(float)
+        yield (times @ flat).reshape(count, points, points)
