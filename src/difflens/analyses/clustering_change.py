@@ -9,6 +9,7 @@ from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
 from ..measure.blas import one_thread_each
+from ..measure.blas import one_thread_each
 from ..records import Envelope, Policy, Threshold
 from . import analysis
 from .representations.groupings import DIMENSIONS, Groupings, groupings, moved
@@ -80,7 +81,9 @@ def _grouped(answer: Answer, sample: Sample) -> Groupings | None:
     ks = [int(answer["k"])] if answer["k"] else _CHOICES
     how = {"restarts": answer["restarts"], "repeats": answer["repeats"], "seed": SEED}
     with one_thread_each():  # many small products: threads would wait for each other
-        return groupings(left, right, ks, **how)
+        times = {"restarts": answer["restarts"], "repeats": answer["repeats"], "seed": SEED}
+    with one_thread_each():  # many small products: threads would wait for each other
+        return groupings(left, right, ks, **times)
 
 
 def _verdict(found: Groupings, ceiling: float, stable: float) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ...diffs import Diff
 from ...evidences import Evidence
+from ...measure.blas import one_thread_each
 from ...records import Delta
 from ..anatomy.network import Network, network
 from .reading import Layer, Reader
@@ -27,9 +28,11 @@ class Attention(NamedTuple):
 
 def attention(diff: Diff, evidence: Evidence, heads: int | None) -> Attention:
     """Read the heads of every layer, once a diff; `heads` is the user's word on their number."""
-    made: tuple[Attention, Evidence] = diff.remember(
-        ("attention", id(evidence), heads), lambda: (_attention(diff, evidence, heads), evidence)
-    )
+    with one_thread_each():  # many small products: threads would wait for each other
+        made: tuple[Attention, Evidence] = diff.remember(
+            ("attention", id(evidence), heads),
+            lambda: (_attention(diff, evidence, heads), evidence),
+        )
     return made[0]
 
 
