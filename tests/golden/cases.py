@@ -177,4 +177,5 @@ SUFFIXES = {
     "yaml": "yaml",
     "csv": "csv",
     "html": "html",
+    "markdown": "md",
 }

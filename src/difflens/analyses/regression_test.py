@@ -9,12 +9,14 @@ from ..diffs import Diff
 from ..evidences import Evidence
 from ..records import Envelope, Policy, Severity, Threshold
 from . import analysis
-from .quality.checks import Settings, checks
-from .quality.outcomes import Outcome, outcome
+from .quality.checks import checks
+from .quality.outcomes import Outcome, outcome, verdict
+from .quality.settings import Settings
 
 NAME = "regression_test"
 NEEDS = (
-    "--eval-left/--eval-right, --latency-left/--latency-right, --history or --metrics-left/-right"
+    "--eval-left/--eval-right, --latency-left/--latency-right, --history with --metrics-right,"
+    " or --metrics-left/--metrics-right with a margin in --policy"
 )
 STEPS: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 THRESHOLDS = {
@@ -26,6 +28,7 @@ THRESHOLDS = {
     "critical": Threshold(0.1, "the same for critical"),
     "seed": Threshold(0, "seed of the resampling behind latency intervals"),
 }
+_FIELDS = ("passed", "degradation", "severity", "metric", "checks")
 
 
 def _gate(fields: dict[str, Any]) -> bool | None:
@@ -39,11 +42,12 @@ def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     answer = Answer(NAME, policy, THRESHOLDS)
     found = outcomes(answer, evidence, policy)
     if not found:
-        for field in ("passed", "degradation", "severity", "checks"):
+        for field in _FIELDS:
             answer.lack(field, needs=NEEDS, why="weights alone do not tell how good a model is")
         return answer.envelope()
     _say(answer, found)
-    answer.say("checks", [_told(each) for each in found], basis="one a metric, strongest evidence")
+    answer.say("checks", [told(each) for each in found], basis="one a metric, strongest evidence")
+    _assume(answer, found)
     for each in found:
         if each.passed is False:
             _find(answer, each)
@@ -54,34 +58,35 @@ def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
 
 def outcomes(answer: Answer, evidence: Evidence, policy: Policy) -> list[Outcome]:
     """Judge every metric there is evidence for, the worst first."""
-    settings = Settings(answer["alpha"], answer["latency_quantile"], answer["seed"])
+    settings = Settings.of(answer)
     steps = {name: float(answer[name]) for name in STEPS}
-    found = [outcome(each, answer["alpha"], steps) for each in checks(evidence, policy, settings)]
+    found = [outcome(each, settings.alpha, steps) for each in checks(evidence, policy, settings)]
     return sorted(found, key=_rank, reverse=True)
 
 
-def _rank(each: Outcome) -> tuple[bool, int, float]:
+def told(each: Outcome) -> dict[str, Any]:
+    """Give an outcome as plain data."""
+    return each.check.told() | {"outcome": each.word, "severity": each.severity, "why": each.why}
+
+
+def _rank(each: Outcome) -> tuple[bool, int, bool, float]:
     severity = STEPS.index(each.severity) if each.severity in STEPS else -1
-    return each.passed is False, severity, _relative(each) or 0.0
-
-
-def _relative(each: Outcome) -> float | None:
-    loss, left = each.check.degradation, each.check.left
-    return None if loss is None or not left else loss / abs(left)
+    loss = each.check.relative
+    return each.passed is False, severity, each.counts, float("-inf") if loss is None else loss
 
 
 def _say(answer: Answer, found: list[Outcome]) -> None:
-    words = [each.passed for each in found]
-    passed = False if False in words else None if None in words else True
-    open_ones = [each for each in found if each.passed is None]
+    passed, worst = verdict(found), found[0]
+    is_open = next((each for each in found if each.counts and each.passed is None), worst)
+    counted = [each for each in found if each.counts]
     answer.either(
         "passed",
         passed,
-        basis=f"{len(found)} metrics: {', '.join(each.check.source for each in found)}",
-        needs=NEEDS if not open_ones else f"for {open_ones[0].check.metric}: more evidence",
-        why=open_ones[0].why if open_ones else "",
+        basis=f"{len(counted)} of {len(found)} metrics could be judged, by "
+        + (", ".join(dict.fromkeys(each.check.source for each in counted)) or "nothing"),
+        needs=is_open.needs or NEEDS,
+        why=f"{is_open.check.metric}: {is_open.why}",
     )
-    worst = found[0]
     answer.either(
         "degradation",
         worst.check.degradation,
@@ -90,18 +95,25 @@ def _say(answer: Answer, found: list[Outcome]) -> None:
         needs=f"[metrics.{worst.check.metric}] direction in --policy",
         why=worst.why,
     )
-    severity = worst.severity or ("none" if passed is not None else None)
     answer.either(
         "severity",
-        severity,
+        worst.severity or ("none" if passed else None),
         basis="the sure part of the loss, relative to left, against the policy",
-        needs=NEEDS,
-        why="no metric could be judged",
+        needs=is_open.needs or NEEDS,
+        why=f"{is_open.check.metric}: {is_open.why}",
     )
+    answer.say("metric", worst.check.metric, basis="the one that lost most, relative to left")
 
 
-def _told(each: Outcome) -> dict[str, Any]:
-    return each.check.told() | {"outcome": each.word, "severity": each.severity, "why": each.why}
+def _assume(answer: Answer, found: list[Outcome]) -> None:
+    silent = [each.check.metric for each in found if not each.counts]
+    if silent:
+        some = ", ".join(silent[:8]) + (f" and {len(silent) - 8} more" if len(silent) > 8 else "")
+        answer.assume(f"single numbers without a margin or limit, not judged: {some}")
+    if any(each.word == "not_found" for each in found):
+        answer.assume("no sure loss is not sameness: that needs a margin in --policy")
+    if any(each.check.source == "evals" for each in found):
+        answer.assume("about these two checkpoints: other seeds of training may differ")
 
 
 def _find(answer: Answer, each: Outcome) -> None:

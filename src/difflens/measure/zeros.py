@@ -44,7 +44,8 @@ class Pattern:
         short = len(zero) * beside.shape[2] if tail and tail <= size // 2 else 0
         if not found:
             return short, groups
-        inside = beside[:, : whole * size].reshape(len(zero), whole, size, beside.shape[2]).sum(axis=2)
+        shape = len(zero), whole, size, beside.shape[2]
+        inside = beside[:, : whole * size].reshape(shape).sum(axis=2)
         compliant = int((inside >= size // 2).sum())
         if tail:
             rest = tail - beside[:, whole * size :].sum(axis=1)  # those that are not zero

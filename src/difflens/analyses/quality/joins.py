@@ -10,7 +10,7 @@ from ...evidences import Example
 
 
 class Join(NamedTuple):
-    """The examples both sides have, in one order, and how many only one has."""
+    """The examples both sides have, by id, and how many only one has."""
 
     ids: tuple[str, ...]
     left: tuple[float, ...]
@@ -19,6 +19,7 @@ class Join(NamedTuple):
     only_left: int
     only_right: int
     repeats: int  # examples with several answers, which were averaged first
+    alone: int = 0  # examples without a cluster among others that have one
 
     @property
     def is_binary(self) -> bool:
@@ -32,6 +33,7 @@ class Join(NamedTuple):
         parts += [f"{self.only_left} only left"] * bool(self.only_left)
         parts += [f"{self.only_right} only right"] * bool(self.only_right)
         parts += [f"{self.repeats} answered several times, averaged"] * bool(self.repeats)
+        parts += [f"{self.alone} without a cluster, each one of its own"] * bool(self.alone)
         return ", ".join(parts)
 
 
@@ -42,19 +44,30 @@ def metrics_of(*sides: Iterable[Example]) -> list[str]:
 
 
 def join(left: Iterable[Example], right: Iterable[Example], metric: str) -> Join:
-    """Join the examples of one metric by id; several answers to one are averaged first."""
+    """Join the examples of one metric by id; several answers to one are averaged first.
+
+    Sorted by id: neither the order of the files nor which is left changes a resampled figure.
+    """
     before, after = _gathered(left, metric), _gathered(right, metric)
-    ids = tuple(each for each in before if each in after)
-    groups = tuple(before[each].cluster or after[each].cluster for each in ids)
+    ids = tuple(sorted(before.keys() & after.keys()))
+    groups = [before[each].cluster or after[each].cluster for each in ids]
+    alone = sum(group is None for group in groups)
     return Join(
         ids,
         tuple(before[each].mean for each in ids),
         tuple(after[each].mean for each in ids),
-        tuple(map(str, groups)) if ids and all(group is not None for group in groups) else None,
+        _clusters(ids, groups) if alone < len(ids) else None,
         len(before) - len(ids),
         len(after) - len(ids),
-        sum(len(side[each].scores) > 1 for side in (before, after) for each in ids),
+        sum(max(len(side[each].scores) for side in (before, after)) > 1 for each in ids),
+        alone if alone < len(ids) else 0,
     )
+
+
+def _clusters(ids: Iterable[str], groups: Iterable[str | None]) -> tuple[str, ...]:
+    """Give each example without a cluster one of its own: to leave all out would hide the rest."""
+    pairs = zip(ids, groups, strict=True)
+    return tuple(f"id {name}" if group is None else f"cluster {group}" for name, group in pairs)
 
 
 class _Answers(NamedTuple):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...evidences import Trajectory
 from ...records import Interval
 from ...stats.bootstrap import interval
+from .clock import Clock
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def mean_cosine(distances: NDArray[Any]) -> NDArray[Any]:
     return cosines.clip(-1, 1).mean(axis=-1)  # type: ignore[no-any-return]
 
 
-def displacement_exponent(distances: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
+def displacement_exponent(distances: NDArray[Any], clock: Clock) -> NDArray[Any]:
     """Fit ln of the mean squared displacement against ln lag: ballistic 2, diffusive 1, still 0.
 
     Lags go up to half of the series; of longer ones there are too few (compare Hoffer et al. 2017).
@@ -109,23 +110,24 @@ def displacement_exponent(distances: NDArray[Any], times: NDArray[Any]) -> NDArr
 
     lags = range(1, max(2, distances.shape[-1] // 2 + 1))
     far = np.stack([distances.diagonal(lag, -2, -1).mean(axis=-1) for lag in lags], axis=-1)
+    times = clock.times
     apart = np.log([float((times[lag:] - times[:-lag]).mean()) for lag in lags])
     centred = apart - apart.mean()
     slopes: NDArray[Any] = (np.log(far) * centred).sum(axis=-1) / (centred @ centred)
     return slopes
 
 
-def decay_rate(distances: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
-    """ρ = exp of the Theil-Sen slope of ln(‖Δ_k‖ / length_k): what a move is of the one before.
+def decay_rate(distances: NDArray[Any], clock: Clock) -> NDArray[Any]:
+    """ρ = exp of the Theil-Sen slope of ln(‖Δ_k‖ / effort_k): what a move is of the one before.
 
     A geometric approach x_t = v (1 - ρ^t) has exactly that ρ.
     """
     import numpy as np
 
-    speeds = np.log(move_norms(distances) / lengths)
-    middles = (np.cumsum(lengths) - lengths / 2) / np.median(lengths)
-    first, second = np.triu_indices(len(lengths), 1)
-    slopes = (speeds[..., second] - speeds[..., first]) / (middles[second] - middles[first])
+    speeds = np.log(move_norms(distances) / clock.efforts)
+    first, second = np.triu_indices(len(clock.efforts), 1)
+    apart = clock.middles[second] - clock.middles[first]
+    slopes = (speeds[..., second] - speeds[..., first]) / apart
     rates: NDArray[Any] = np.exp(np.median(slopes, axis=-1))
     return rates
 
