@@ -11,6 +11,13 @@ DifflensError
 ├── TooLarge               a tensor is larger than a measure may hold in memory
 ├── MissingExtra           an optional library is not installed
 ├── UnknownName            a plug-in, dtype or tensor of that name does not exist
+│   └── UnknownModel       no snapshot of that name or version was recorded
+├── SnapshotError          what was to be recorded of a model contradicts itself
+│   └── InvalidConfig      a setting has no meaning
+├── IncompatibleSnapshots  two snapshots cannot be compared
+├── InsufficientData       too little was measured to answer
+├── DisabledFeature        the configuration switches it off
+├── StoreError             the store of snapshots cannot be used
 └── OutputError            the result could not be written
 """
 
@@ -97,6 +104,46 @@ class UnknownName(DifflensError):
         near = get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names[:20])}"
         super().__init__(f"no {kind} is called {name!r}", hint=hint)
+
+
+class UnknownModel(UnknownName):
+    """No snapshot of that name or version was recorded."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        """Answer with the known keys, nearest first where one is near."""
+        super().__init__("snapshot", name, known)
+
+
+class SnapshotError(DifflensError):
+    """What was to be recorded of a model contradicts itself or cannot be a fact."""
+
+
+class InvalidConfig(SnapshotError):
+    """A setting has no meaning."""
+
+
+class IncompatibleSnapshots(DifflensError):
+    """Two snapshots cannot be compared: the same one twice, or measured on different data."""
+
+
+class InsufficientData(DifflensError):
+    """Too little was measured to answer."""
+
+
+class DisabledFeature(DifflensError):
+    """The configuration switches off what was asked for."""
+
+    def __init__(self, feature: str, setting: str) -> None:
+        """Name the setting that would allow it."""
+        super().__init__(f"{feature} is switched off", hint=f"set {setting} to true")
+
+
+class StoreError(DifflensError):
+    """The store of snapshots cannot be used."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the store first: every one of these is about one."""
+        super().__init__(reason, where=str(where), hint=hint)
 
 
 class OutputError(DifflensError):

@@ -48,7 +48,7 @@ def test_rows_without_structure_have_no_stable_groups():
 
     envelope = ask(left, right, k=20)
 
-    assert envelope.fields["verdict"] == "no_stable_clusters"
+    assert envelope.fields["verdict"] == "no stable clusters"
     assert envelope.fields["ari_self_a"] < 0.3
     assert envelope.findings == ()
 
@@ -60,7 +60,7 @@ def test_a_rotation_moves_no_row():
     fields = ask(left, turned, k=K).fields
 
     assert fields["ari"] == 1
-    assert fields["verdict"] == "within_noise"
+    assert fields["verdict"] == "within noise"
     assert fields["moved_rows"]["count"] == 0
 
 

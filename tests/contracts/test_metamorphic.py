@@ -1,6 +1,7 @@
 """What must not matter to an analysis: the order of the sides, names, strangers, a common scale."""
 
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_a_model_against_itself_moved_by_nothing(name):
     distances = [
         (path, value)
         for path, value in numbers(told["fields"])
-        if any(word in path for word in ("relative_l2", "magnitude", "rel_l2", "drift"))
+        if path.rpartition(".")[2] in {"relative_l2", "magnitude", "rel_l2", "semantic_drift"}
     ]
     assert [each for each in distances if abs(each[1]) > 1e-12] == []
 
@@ -69,6 +70,7 @@ def test_names_do_not_matter_where_they_mean_the_same(name):
 # Of the whole model by their meaning, so that one more tensor counts in them.
 COUNTED = {
     "change_summary": {"layers", "frozen", "sentence", "evidence", "patterns", "also"},
+    "memory_analysis": {"bytes", "gpu_est", "breakdown", "training"},
 }
 
 
@@ -91,8 +93,10 @@ def test_an_unrelated_tensor_moves_no_number_of_another(name):
     assert moved == {}
 
 
-# What is measured in units of the weights, or of left alone.
-SCALED: dict[str, set[str]] = {}
+# What is measured in units of the weights.
+SCALED = re.compile(
+    r"[.](edge|noise_edge|sigma_bulk|x_min|singular_values|subspace_\w+|norm|update_norm|l2)\b"
+)
 
 
 @every_analysis
@@ -103,12 +107,57 @@ def test_a_common_scale_leaves_what_is_free_of_scale(name):
     plain = asked(name, left, right)["fields"]
     told = asked(name, *doubled)["fields"]
 
-    free = SCALED.get(name.replace("-", "_"), set())
     after = dict(numbers(told))
     moved = {
         path: (value, after.get(path))
         for path, value in numbers(plain)
-        if path.split(".")[1].partition("[")[0] not in free
-        and after.get(path) != pytest.approx(value, rel=1e-6, abs=1e-9)
+        if not SCALED.search(path) and after.get(path) != pytest.approx(value, rel=1e-6, abs=1e-9)
     }
     assert moved == {}
+
+
+# By the last word of their way: the same whichever side is left, or with its sign turned.
+SAME_BOTH_WAYS = {
+    "cosine", "symmetric_l2", "rank_above_noise", "effective_rank", "stable_rank", "ari", "ami",
+    "similarity", "nearest_neighbor_consistency", "semantic_drift", "cka", "diagonal_mean",
+    "mean_similarity", "median_rho", "differences", "circuit_cosine", "layers_changed",
+}  # fmt: skip
+TURNED = {"delta", "delta_bytes"}
+
+
+def leaf(path):
+    return re.sub(r"\[\d+\]", "", path).rpartition(".")[2]
+
+
+def mirrored(path):
+    """Give the way to the same figure of the other side."""
+    swapped = {"left": "right", "right": "left"}
+    return re.sub(r"\b(left|right)\b", lambda found: swapped[found[1]], path)
+
+
+@every_analysis
+def test_swapping_the_sides_flips_signs_and_keeps_sizes(name):
+    left, right = models()
+
+    one, other = (dict(numbers(asked(name, *sides)["fields"]))
+                  for sides in ((left, right), (right, left)))  # fmt: skip
+
+    wrong = {
+        path: (value, other[mirrored(path)])
+        for path, value in one.items()
+        if mirrored(path) in other
+        and "top_movers" not in path  # ordered by the move relative to left
+        and leaf(path) in SAME_BOTH_WAYS | TURNED
+        and other[mirrored(path)]
+        != pytest.approx(-value if leaf(path) in TURNED else value, rel=1e-6, abs=1e-9)
+    }
+    assert wrong == {}
+
+
+def test_enough_figures_are_held_to_the_swap():
+    left, right = models()
+
+    found = {
+        leaf(path) for name in NAMES for path, _ in numbers(asked(name, left, right)["fields"])
+    }
+    assert found >= {"cosine", "rank_above_noise", "ari", "semantic_drift", "delta"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from ..answers import Answer
 from ..diffs import Diff
@@ -32,66 +33,82 @@ def _gate(fields: dict[str, Any]) -> bool | None:
     return None if alarm is None else not alarm
 
 
-@analysis(needs=[], thresholds=THRESHOLDS, gate=_gate)
+class _Watch(NamedTuple):
+    """A metric and its line: a loss that is allowed, or a limit of the value itself."""
+
+    check: Check
+    what: str
+    current: float
+    line: float
+    excess: float  # over the line, relative to left: so points and milliseconds can be compared
+
+
+# What is told of the examples, such as their number, may be the same for very different weights.
+@analysis(needs=[], thresholds=THRESHOLDS, gate=_gate, constants=("evidence",))
 def alert_on_degradation(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:  # noqa: ARG001
     """Whether a metric crossed its line: the confidence limit by default, or the value."""
     answer = Answer(NAME, policy, THRESHOLDS)
     if answer["mode"] not in MODES:
         reason = f"mode is '{answer['mode']}', limit or point is wanted"
         raise DifflensError(reason, where=f"policy, [{NAME}]")
-
-    def line(check: Check) -> float:
-        return _line(answer, check)
-
-    known = checks(evidence, policy, Settings.of(answer), line)
-    found = [(each, loss) for each in known if (loss := _loss(answer, each)) is not None]
+    known = checks(evidence, policy, Settings.of(answer), lambda check: _line(answer, check))
+    found = [watch for check in known for watch in _watches(answer, check)]
     if not found:
         for field in _FIELDS:
             answer.lack(field, needs=_needs(answer), why=_why(known))
         return answer.envelope()
-    found.sort(key=lambda each: _excess(each[1], line(each[0]), each[0].left), reverse=True)
-    fired = [(each, loss) for each, loss in found if loss > line(each)]
-    _say(answer, *found[0], alarm=bool(fired))
-    _assume(answer, known, [each for each, _ in found])
-    for each, loss in fired:
-        text = f"{each.metric}: a loss of {loss:.4g} crosses the line {line(each):.4g}"
-        answer.find("", text, {"loss": loss, "line": line(each)}, "high")
+    found.sort(key=lambda each: each.excess, reverse=True)
+    _say(answer, found[0])
+    _assume(answer, known, {each.check.metric for each in found})
+    for each in found:
+        if each.excess > 0:
+            text = f"{each.check.metric}: {each.what} {each.current:.4g} crosses {each.line:.4g}"
+            answer.find("", text, {"current": each.current, "line": each.line}, "high")
     return answer.envelope()
 
 
-def _say(answer: Answer, check: Check, loss: float, *, alarm: bool) -> None:
-    answer.say("alert_triggered", alarm, basis=f"{check.metric}, by {check.source}")
+def _say(answer: Answer, watch: _Watch) -> None:
+    check = watch.check
+    answer.say("alert_triggered", watch.excess > 0, basis=f"{check.metric}, by {check.source}")
     answer.say("metric", check.metric, basis="the one that is furthest over its line, or nearest")
-    answer.say("threshold", _line(answer, check), basis="[metrics.NAME] margin, or `degradation`")
-    what = "loss as seen" if answer["mode"] == "point" else "least loss that is sure"
-    answer.say("current", loss, basis=f"{what} of {check.metric}, positive is worse",
+    answer.say("threshold", watch.line, basis="[metrics.NAME] margin or threshold, `degradation`")
+    answer.say("current", watch.current, basis=f"{watch.what} of {check.metric}",
                uncertainty=check.interval)  # fmt: skip
     answer.say("evidence", check.told(), basis=check.source)
 
 
-def _assume(answer: Answer, known: list[Check], watched: list[Check]) -> None:
+def _assume(answer: Answer, known: list[Check], watched: set[str]) -> None:
     answer.assume("watched at every commit, the family of looks needs a sequential test")
-    left_out = [each.metric for each in known if each not in watched]
+    left_out = [each.metric for each in known if each.metric not in watched]
     if left_out:
         answer.assume(f"not evaluated for lack of a direction or of repeats: {', '.join(left_out)}")
-    if any(each.source == "latency" for each in watched):
+    if any(each.source == "latency" for each in known):
         answer.seeded(answer["seed"])
 
 
-def _loss(answer: Answer, check: Check) -> float | None:
-    """Give what is held against the line: the least loss that is sure, or the loss as seen."""
-    return check.degradation if answer["mode"] == "point" else check.sure_loss
+def _watches(answer: Answer, check: Check) -> Iterator[_Watch]:
+    """Hold the loss, and the value where it has a limit, against what is allowed."""
+    is_point = answer["mode"] == "point"
+    loss, line = check.degradation if is_point else check.sure_loss, _line(answer, check)
+    size = abs(check.left) or 1.0
+    if loss is not None:
+        what = "the loss" if is_point else "the least sure loss"
+        yield _Watch(check, what, loss, line, (loss - line) / size)
+    limit, better = check.rule.threshold, check.direction
+    if limit is None or better is None:
+        return
+    low, high = check.right_interval
+    value = check.right if is_point else high if better == "higher" else low
+    if value is not None:
+        what = "the value" if is_point else "the best that is possible"
+        over = limit - value if better == "higher" else value - limit
+        yield _Watch(check, what, value, limit, over / size)
 
 
 def _line(answer: Answer, check: Check) -> float:
     if check.rule.margin is not None:
         return check.rule.margin
     return float(answer["degradation"]) * abs(check.left)
-
-
-def _excess(loss: float, line: float, left: float) -> float:
-    """Relate to left what is over the line, so that points and milliseconds can be compared."""
-    return (loss - line) / abs(left) if left else loss - line
 
 
 def _needs(answer: Answer) -> str:

@@ -9,7 +9,6 @@ from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
 from ..measure.blas import one_thread_each
-from ..measure.blas import one_thread_each
 from ..records import Envelope, Policy, Threshold
 from . import analysis
 from .representations.groupings import DIMENSIONS, Groupings, groupings, moved
@@ -32,7 +31,7 @@ THRESHOLDS = {
     "listed": Threshold(20, "how many moved rows are listed"),
 }
 _BASIS = {
-    "verdict": "changed: ari below noise_ceiling; within_noise: not; no_stable_clusters: a side"
+    "verdict": "changed: ari below noise_ceiling; within noise: not; no stable clusters: a side"
     " does not agree with itself",
     "ari": "adjusted Rand index between the groupings of left and right",
     "ami": "adjusted mutual information between the groupings of left and right",
@@ -81,15 +80,13 @@ def _grouped(answer: Answer, sample: Sample) -> Groupings | None:
     ks = [int(answer["k"])] if answer["k"] else _CHOICES
     how = {"restarts": answer["restarts"], "repeats": answer["repeats"], "seed": SEED}
     with one_thread_each():  # many small products: threads would wait for each other
-        times = {"restarts": answer["restarts"], "repeats": answer["repeats"], "seed": SEED}
-    with one_thread_each():  # many small products: threads would wait for each other
-        return groupings(left, right, ks, **times)
+        return groupings(left, right, ks, **how)
 
 
 def _verdict(found: Groupings, ceiling: float, stable: float) -> str:
     if min(median(found.left_self), median(found.right_self)) < stable:
-        return "no_stable_clusters"
-    return "changed" if found.ari < ceiling else "within_noise"
+        return "no stable clusters"
+    return "changed" if found.ari < ceiling else "within noise"
 
 
 def _ceiling(answer: Answer, found: Groupings) -> float:

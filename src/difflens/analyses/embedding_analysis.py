@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
+from ..measure.blas import one_thread_each
 from ..records import Envelope, Interval, Policy, Threshold
 from ..stats.bootstrap import bootstrap
 from ..stats.similarity import Overlap, linear_cka, neighbour_overlap, procrustes
@@ -73,8 +74,9 @@ def embedding_analysis(diff: Diff, evidence: Evidence, policy: Policy) -> Envelo
     moves = _drift(answer, diff, table, rows)
     sample = sampled(diff, table, rows, answer["sample"])
     _assume_sample(answer, sample, rows)
-    overlap = _neighbours(answer, sample)
-    _alignment(answer, sample)
+    with one_thread_each():  # the same bits on any machine, and no fight for its cores
+        overlap = _neighbours(answer, sample)
+        _alignment(answer, sample)
     if moves is not None and overlap is not None:
         _turned(answer, table, moves, overlap)
     return answer.envelope()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from ..answers import Answer
 from ..diffs import Diff
-from ..evidences import Evidence, Side
+from ..evidences import Evidence
 from ..measure.energy import Energy
 from ..measure.scan import Scan
 from ..records import Envelope, Interval, Policy, Threshold
 from . import analysis
-from .quality.check import Check
-from .quality.checks import Settings, checks
 from .training.clock import clock
-from .training.distances import SEED, Known, decay_rate, over_tensors, stacked
-from .training.series import steps_of
-from .training.trends import Movement, movement, progress_column
+from .training.distances import LEVEL, SEED, Known, decay_rate, over_tensors, stacked
+from .training.examples import compared
+from .training.series import PROGRESS, steps_of
+from .training.trends import better_way, movement, progress_column
 from .training.weights import pooled, weights
 
 NAME = "learning_progress"
@@ -47,64 +46,67 @@ def learning_progress(diff: Diff, evidence: Evidence, policy: Policy) -> Envelop
     return answer.envelope()
 
 
+class _Told(NamedTuple):
+    """A trend, the evidence it is from, and how sure it is."""
+
+    word: str
+    source: str
+    basis: str
+    sure: Interval | str
+    p: float | None
+
+
 def _trend(answer: Answer, evidence: Evidence, policy: Policy) -> None:
     """Take the log where it has enough points, then examples, then single numbers."""
     logged = _logged(answer, evidence, policy)
-    if logged is not None and logged.p is not None:
-        _say(answer, logged.word, "log", logged.basis, logged.interval, logged.p)
-        return
-    check = _check(answer, evidence, policy)
-    if check is not None and check.decision is not None and check.comparison is not None:
-        word = _WORDS.get(check.decision.word, "inconclusive")
-        basis = f"examples: {check.metric}, {check.note}, {check.decision.reason}"
-        _say(answer, word, "evals", basis, check.interval, check.comparison.p)
-    elif check is not None:
-        loss = check.degradation
-        word = "inconclusive" if not loss else "degrading" if loss > 0 else "improving"
-        basis = f"metrics: {check.metric}, {_TWO_NUMBERS}"
-        _say(answer, word, "metrics", basis, f"none_available: {_TWO_NUMBERS}", None)
-    elif logged is not None:
-        _say(answer, logged.word, "log", logged.basis, logged.interval, None)
-    else:
+    told = logged if logged and logged.p is not None else None
+    told = told or _examples(answer, evidence, policy) or _metrics(answer, evidence, policy)
+    told = told or logged
+    if told is None:
         why = "weights say how far they moved, not whether that was for the better"
         for field in ("trend", "trend_basis", "significance"):
             answer.lack(field, needs=_TREND_NEEDS, why=why)
+        return
+    answer.say("trend", told.word, basis=told.basis, uncertainty=told.sure)
+    answer.say("trend_basis", told.source, basis="the first there is of log, examples, metrics")
+    why = str(told.sure).removeprefix("none_available: ")
+    answer.either("significance", told.p, basis=f"two-sided p; {told.basis}",
+                  needs="--log or --eval-left/--eval-right", why=why)  # fmt: skip
 
 
-def _say(
-    answer: Answer, word: str, source: str, basis: str, sure: Interval | str, p: float | None
-) -> None:
-    answer.say("trend", word, basis=basis, uncertainty=sure)
-    answer.say("trend_basis", source, basis="the first there is of log, examples, metrics")
-    answer.either("significance", p, basis=f"two-sided p; {basis}",
-                  needs=_TREND_NEEDS, why=f"{source}: {_p_missing(source, basis)}")  # fmt: skip
-
-
-def _p_missing(source: str, basis: str) -> str:
-    return _TWO_NUMBERS if source == "metrics" else basis
-
-
-def _logged(answer: Answer, evidence: Evidence, policy: Policy) -> Movement | None:
+def _logged(answer: Answer, evidence: Evidence, policy: Policy) -> _Told | None:
     found = progress_column(evidence.log, answer["metric"], policy)
-    if found is None:
-        return None
     window = steps_of(evidence)
+    if found is None or (None not in window and window[0] == window[1]):
+        return None  # with no training between them the log says nothing about the two
     if None in window:
         answer.assume("the steps of both checkpoints are not known: the trend is of the whole log")
-    elif window[0] == window[1]:
-        return None  # no training lies between them, so the log says nothing about it
-    return movement(*found, window, policy, answer["stable_margin"], answer["alpha"])
+    margin, alpha = answer["stable_margin"], answer["alpha"]
+    told = movement(found, window, policy, margin=margin, alpha=alpha)
+    return _Told(told.word, "log", told.basis, told.interval, told.p)
 
 
-def _check(answer: Answer, evidence: Evidence, policy: Policy) -> Check | None:
-    """Compare the declared metric, else the first one whose better direction is known."""
-    sides = (Side(evals=side.evals, metrics=side.metrics)
-             for side in (evidence.left, evidence.right))  # fmt: skip
-    known = Evidence(**dict(zip(("left", "right"), sides, strict=True)))
-    found = checks(known, policy, Settings(alpha=answer["alpha"]))
-    wanted = answer["metric"]
-    judged = [each for each in found if each.direction and wanted in (None, each.metric)]
-    return min(judged, key=lambda each: each.source != "evals", default=None)
+def _examples(answer: Answer, evidence: Evidence, policy: Policy) -> _Told | None:
+    found = compared(evidence, policy, answer["metric"], 1 - answer["alpha"])
+    if found is None:
+        return None
+    word = _WORDS.get(found.decision.word, "inconclusive")
+    basis = f"examples: {found.metric}, {found.about}, {found.decision.reason}"
+    return _Told(word, "evals", basis, found.interval, found.comparison.p)
+
+
+def _metrics(answer: Answer, evidence: Evidence, policy: Policy) -> _Told | None:
+    """Give the direction of the declared metric, else of the first that has one."""
+    left, right = evidence.left.metrics or {}, evidence.right.metrics or {}
+    names = [answer["metric"]] if answer["metric"] else [*PROGRESS, *left]
+    for name in names:
+        way = better_way(name, policy)
+        if name in left and name in right and way:
+            gain = (right[name] - left[name]) * (1 if way == "higher" else -1)
+            word = "inconclusive" if not gain else "improving" if gain > 0 else "degrading"
+            basis = f"metrics: {name} ({way} is better), {_TWO_NUMBERS}"
+            return _Told(word, "metrics", basis, f"none_available: {_TWO_NUMBERS}", None)
+    return None
 
 
 def _magnitude(answer: Answer, diff: Diff) -> None:
@@ -134,33 +136,32 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 def _speed(answer: Answer, evidence: Evidence) -> None:
     path = evidence.trajectory
     if path is None or len(path.points) < 3:
+        why = "two checkpoints are one move; a third shows how moves change"
         for field in ("speed", "motion"):
-            answer.lack(field, needs="--checkpoint",
-                        why="two checkpoints are one move; a third shows how moves change")  # fmt: skip
+            answer.lack(field, needs="--checkpoint", why=why)
         return
     ticks = clock(path.steps, None)
     rate = over_tensors(stacked(path), lambda each: decay_rate(each, ticks))
     unit = "step" if ticks.has_steps else "interval"
     if not ticks.has_steps:
         answer.assume("steps of the checkpoints are not known: they are taken for evenly spaced")
-    basis = f"ρ = exp(Theil-Sen slope of ln(‖move‖ / {unit})) over {len(path.points) - 1} moves"
+    basis = f"r = exp(Theil-Sen slope of ln(‖move‖ / {unit})) over {len(path.points) - 1} moves"
     why = "between two checkpoints nothing moved"
     answer.either("speed", None if rate is None else min(1.0, max(0.0, 1 - rate.value)),
-                  basis=f"1 - ρ, clipped to [0, 1]; {basis}", uncertainty=_turned(rate),
+                  basis=f"1 - r, clipped to [0, 1]; {basis}", uncertainty=_turned(rate),
                   needs="checkpoints that differ", why=why)  # fmt: skip
     answer.either("motion", _motion(rate, answer["steady_band"]),
-                  basis=f"where the interval of ρ lies; says nothing about good or bad; {basis}",
+                  basis=f"where the interval of r lies; says nothing about good or bad; {basis}",
                   needs="checkpoints that differ", why=why)  # fmt: skip
     answer.seeded(SEED)
 
 
 def _turned(rate: Known | None) -> Interval | str | None:
-    """Give the interval of 1 - ρ."""
-    known: Any = rate.interval if rate else None
-    if not isinstance(known, Interval) or known.low is None or known.high is None:
-        return known  # type: ignore[no-any-return]
-    ends = (min(1.0, max(0.0, 1 - end)) for end in (known.high, known.low))
-    return Interval(*ends, known.level, known.method, known.n)
+    """Give the interval of 1 - r."""
+    if rate is None or rate.low is None or rate.high is None:
+        return rate.interval if rate else None
+    low, high = (min(1.0, max(0.0, 1 - end)) for end in (rate.high, rate.low))
+    return Interval(low, high, LEVEL, "bootstrap over tensors", rate.tensors)
 
 
 def _motion(rate: Known | None, band: float) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
+from ..measure.blas import one_thread_each
 from ..records import Envelope, Policy, Threshold
 from ..stats.clustering import average_linkage, silhouette_of_distances
 from . import analysis
@@ -54,10 +55,11 @@ def similarity_matrix(diff: Diff, evidence: Evidence, policy: Policy) -> Envelop
         why = f"none of the {len(diff.deltas)} tensors is a matrix that several blocks share"
         return _silent(answer, "blocks with matrices on both sides", why, known=False)
     chosen = _dimensions(right.width, answer["dimensions"])
-    kernels = {side: _kernels(diff, side, stack, chosen)
-               for side, stack in (("left", left), ("right", right))}  # fmt: skip
-    _shape(answer, left, right, kernels, len(chosen))
-    _compare(answer, kernels, len(chosen))
+    with one_thread_each():  # the same bits on any machine, and no fight for its cores
+        kernels = {side: _kernels(diff, side, stack, chosen)
+                   for side, stack in (("left", left), ("right", right))}  # fmt: skip
+        _shape(answer, left, right, kernels, len(chosen))
+        _compare(answer, kernels, len(chosen))
     return answer.envelope()
 
 

@@ -26,7 +26,9 @@ class Clock(NamedTuple):
     @property
     def lengths(self) -> NDArray[Any]:
         """The steps between neighbours."""
-        return self.times[1:] - self.times[:-1]
+        import numpy as np
+
+        return np.diff(self.times)
 
     @property
     def middles(self) -> NDArray[Any]:
@@ -34,7 +36,7 @@ class Clock(NamedTuple):
         import numpy as np
 
         lengths = self.lengths
-        return (self.times[:-1] + lengths / 2) / float(np.median(lengths))  # type: ignore[no-any-return]
+        return (self.times[:-1] + lengths / 2) / np.median(lengths)
 
 
 def clock(steps: tuple[float | None, ...], log: Log | None) -> Clock:

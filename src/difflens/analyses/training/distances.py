@@ -89,11 +89,12 @@ def move_norms(distances: NDArray[Any]) -> NDArray[Any]:
     """‖Δ_k‖ of every move."""
     import numpy as np
 
-    return np.sqrt(np.diagonal(distances, 1, -2, -1))
+    norms: NDArray[Any] = np.sqrt(np.diagonal(distances, 1, -2, -1))
+    return norms
 
 
 def mean_cosine(distances: NDArray[Any]) -> NDArray[Any]:
-    """Average cos(Δ_k, Δ_(k+1)): a line 1, a random walk 0, noise about a point -1/2, a cycle -1."""
+    """Average cos(Δ_k, Δ_(k+1)): line 1, random walk 0, noise about a point -1/2, 2-cycle -1."""
     squares = move_norms(distances) ** 2
     across = distances.diagonal(2, -2, -1)
     products = (across - squares[..., :-1] - squares[..., 1:]) / 2
@@ -118,9 +119,9 @@ def displacement_exponent(distances: NDArray[Any], clock: Clock) -> NDArray[Any]
 
 
 def decay_rate(distances: NDArray[Any], clock: Clock) -> NDArray[Any]:
-    """ρ = exp of the Theil-Sen slope of ln(‖Δ_k‖ / effort_k): what a move is of the one before.
+    """Exponentiate the Theil-Sen slope of ln(‖Δ_k‖ / effort_k): a move over the one before.
 
-    A geometric approach x_t = v (1 - ρ^t) has exactly that ρ.
+    A geometric approach x_t = v (1 - r^t) has exactly the rate r.
     """
     import numpy as np
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from ...evidences import Log
 from ...records import Interval, Policy
@@ -12,6 +12,7 @@ from .series import PROGRESS, Points, between
 
 LEAST = 5  # points below which not even a perfect trend reaches 5 %
 LEVEL = 0.95
+Direction = Literal["higher", "lower"]
 
 
 class Movement(NamedTuple):
@@ -22,12 +23,13 @@ class Movement(NamedTuple):
     slope: float | None
     interval: Interval | str
     p: float | None
-    n: int
     basis: str
 
-    def told(self) -> dict[str, Any]:
-        """Give it as plain data."""
-        return {"trend": self.word, "metric": self.metric, "slope": self.slope, "p": self.p}
+
+def better_way(metric: str, policy: Policy) -> Direction | None:
+    """Say which way a metric is better: as the user says, else as its name tells."""
+    rule = policy.metrics.get(metric)
+    return (rule.direction if rule else None) or direction(metric)
 
 
 def progress_column(
@@ -39,14 +41,14 @@ def progress_column(
     names = [chosen] if chosen else [*PROGRESS, *policy.metrics]
     found = [(name, log.columns[name]) for name in names if log.columns.get(name)]
     full = [each for each in found if len(each[1]) >= LEAST]
-    return (full or found or [None])[0]
+    return next(iter(full or found), None)
 
 
 def movement(
-    metric: str,
-    points: Points,
+    column: tuple[str, Points],
     window: tuple[float | None, float | None],
     policy: Policy,
+    *,
     margin: float,
     alpha: float = 0.05,
 ) -> Movement:
@@ -56,40 +58,39 @@ def movement(
     AR(1)-surrogate Mann-Kendall test agrees; it is `stable` only if what the interval allows over
     the window lies within the margin, a part of the current value; else `inconclusive`.
     """
-    rule = policy.metrics.get(metric)
-    better = (rule.direction if rule else None) or direction(metric)
+    metric, points = column
     kept = between(points, *window)
-    backwards = None not in window and window[0] > window[1]  # type: ignore[operator]
     steps, values = [step for step, _ in kept], [value for _, value in kept]
-    line = theil_sen(steps, values) if len(kept) >= 2 else None
-    span = steps[-1] - steps[0] if line else 0.0
+    line = theil_sen(steps, values) if len(kept) >= LEAST else None
     if line is None or line.low is None or line.high is None:
-        few = f"{len(kept)} points of {metric} in the log, {LEAST} are needed"
-        return Movement("inconclusive", metric, line.value if line else None,
-                        f"none_available: {few}", None, len(kept), few)  # fmt: skip
+        few = f"{len(kept)} points of {metric} in the log, {LEAST} at different steps are needed"
+        return Movement("inconclusive", metric, None, f"none_available: {few}", None, few)
     low, high, phi = _widened(line, steps, values)
     test = mann_kendall(values, steps)
-    sign = -1 if backwards else 1
+    sign = -1 if _is_backwards(window) else 1
     low, high = sorted((sign * low, sign * high))
-    now = abs(line.intercept + line.value * (steps[0] if backwards else steps[-1]))
+    now = abs(line.intercept + line.value * (steps[0] if sign < 0 else steps[-1]))
+    rule, better = policy.metrics.get(metric), better_way(metric, policy)
     allowed = rule.margin if rule and rule.margin is not None else margin * now
-    word = _word((low, high), better, is_sure=test.p <= alpha, drift=span, allowed=allowed)
-    return Movement(
-        word, metric, sign * line.value,
-        Interval(low, high, LEVEL, "Theil-Sen, widened for autocorrelation", len(kept)),
-        test.p, len(kept), _basis(metric, steps, test, phi, better),
-    )  # fmt: skip
+    drift = max(abs(low), abs(high)) * (steps[-1] - steps[0])
+    sure = Interval(low, high, LEVEL, "Theil-Sen, widened for autocorrelation", len(kept))
+    word = _word((low, high), better, is_sure=test.p <= alpha, is_small=drift <= allowed)
+    basis = _basis(metric, steps, test, phi, better)
+    return Movement(word, metric, sign * line.value, sure, test.p, basis)
 
 
-def _word(
-    ends: tuple[float, float], better: str | None, *, is_sure: bool, drift: float, allowed: float
-) -> str:
+def _is_backwards(window: tuple[float | None, float | None]) -> bool:
+    first, last = window
+    return first is not None and last is not None and first > last
+
+
+def _word(ends: tuple[float, float], better: str | None, *, is_sure: bool, is_small: bool) -> str:
     low, high = ends
     if is_sure and (low > 0 or high < 0):
         if better is None:
             return "rising" if low > 0 else "falling"
         return "improving" if (low > 0) == (better == "higher") else "degrading"
-    return "stable" if max(abs(low), abs(high)) * drift <= allowed else "inconclusive"
+    return "stable" if is_small else "inconclusive"
 
 
 def _widened(line: Slope, steps: list[float], values: list[float]) -> tuple[float, float, float]:

@@ -1,0 +1,205 @@
+"""Records that are kept: checked when they are made, JSON both ways, numbers always finite.
+
+What a user hands in may be numpy numbers, lists, datetimes or plain maps; what a record holds is
+plain. Every refusal is a `SnapshotError` that names the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from math import inf, isfinite, isnan
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+import msgspec
+
+from .errors import SnapshotError
+from .records import Missing, Record
+
+# A number a user may have logged as it came: one that is not finite is kept as its word.
+NotFinite = Literal["NaN", "Infinity", "-Infinity"]
+Number = float | NotFinite
+
+LONGEST_KEY = 255  # characters of a name or version: what every database can index
+LARGEST_COUNT = 2**63 - 1  # what every database and JSON reader can hold
+
+KeptT = TypeVar("KeptT", bound="Kept")
+
+
+class Kept(Record, frozen=True, kw_only=True):
+    """What every record of models and their versions can do, beside being a record."""
+
+    as_logged: ClassVar[frozenset[str]] = frozenset()  # fields that may hold words for non-finite
+    says_why: ClassVar[tuple[str, str] | None] = None  # needs, why: of a null that has no reason
+
+    def __post_init__(self) -> None:
+        """Turn what was handed in into plain data and refuse what cannot be a fact."""
+        for field in self.__struct_fields__:
+            given = getattr(self, field)
+            made = plain(field, given, as_logged=field in self.as_logged)
+            if made is not given:
+                msgspec.structs.force_setattr(self, field, made)
+        if self.says_why and self.unexplained():
+            reasons = [Missing(field, *self.says_why) for field in self.unexplained()]
+            found: tuple[Missing, ...] = getattr(self, "missing", ())
+            msgspec.structs.force_setattr(self, "missing", (*found, *reasons))
+
+    def unexplained(self) -> list[str]:
+        """Name the fields that are null without a reason in `missing`."""
+        told = {each.field for each in getattr(self, "missing", ())}
+        return [
+            field
+            for field in self.__struct_fields__
+            if getattr(self, field) is None and field not in told
+        ]
+
+    def to_json(self) -> bytes:
+        """Give it as JSON."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> Self:
+        """Read it from JSON; fields that are not known are left out."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.MsgspecError as error:
+            raise SnapshotError(f"no {cls.__name__}: {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read it from plain maps and lists; fields that are not known are left out."""
+        return made(cls, data)
+
+
+def made(kind: type[KeptT], data: Any) -> KeptT:
+    """Give a record of the kind: the one handed in, or one read from plain maps and lists."""
+    if isinstance(data, kind):
+        return data
+    try:
+        return msgspec.convert(plain(kind.__name__, data, as_logged=True), kind)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"no {kind.__name__}: {error}") from error
+
+
+def plain(field: str, value: Any, *, as_logged: bool = False) -> Any:
+    """Give the same as plain data; what needs no change is given back itself."""
+    kind = type(value)
+    if kind is str or kind is bool or kind is int or value is None:
+        return value
+    if kind is float:
+        return _float(field, value, as_logged)
+    if isinstance(value, Mapping):
+        return {_key(field, key): plain(f"{field}.{key}", each, as_logged=as_logged)
+                for key, each in value.items()}  # fmt: skip
+    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
+        return _plain_other(field, value, as_logged)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return _float(field, float(value), as_logged)
+    return value
+
+
+def _plain_other(field: str, value: Any, as_logged: bool) -> Any:
+    """Turn lists into tuples, arrays and their numbers into those of Python."""
+    if not isinstance(value, (list, tuple)):
+        return plain(field, value.tolist(), as_logged=as_logged)
+    items = tuple(plain(field, each, as_logged=as_logged) for each in value)
+    same = isinstance(value, tuple) and all(
+        each is given for each, given in zip(items, value, strict=True)
+    )
+    return value if same else items
+
+
+def _key(field: str, key: object) -> str:
+    if not isinstance(key, str):
+        raise SnapshotError(f"{field} has the key {key!r}; keys are text")
+    return key
+
+
+def _float(field: str, value: float, as_logged: bool) -> Number:
+    if isfinite(value):
+        return value
+    if as_logged:
+        return "NaN" if isnan(value) else "Infinity" if value == inf else "-Infinity"
+    raise SnapshotError(
+        f"{field} is {value}; it must be a finite number", hint="leave it out where it is not known"
+    )
+
+
+def timestamp(field: str, value: object) -> str:
+    """Give a moment as UTC in RFC 3339; refuse one without a time zone."""
+    moment = value
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+    if not isinstance(moment, datetime):
+        raise SnapshotError(f"{field} is {value!r}, not a time in RFC 3339")
+    if moment.tzinfo is None:
+        raise SnapshotError(f"{field} is {value!s}, which has no time zone", hint="add Z for UTC")
+    try:
+        return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except OverflowError:
+        raise SnapshotError(f"{field} is {value!s}, which no UTC time can say") from None
+
+
+def now() -> str:
+    """Give this moment as UTC in RFC 3339."""
+    return timestamp("now", datetime.now(UTC))
+
+
+def key_part(field: str, value: object, without: str = "") -> None:
+    """Refuse a name or version that no store could hold or no command could say."""
+    if not isinstance(value, str) or not value.strip():
+        raise SnapshotError(f"{field} is empty" if value in ("", None) or isinstance(value, str)
+                            else f"{field} is {value!r}, not text")  # fmt: skip
+    if len(value) > LONGEST_KEY:
+        raise SnapshotError(f"{field} has {len(value)} characters, {LONGEST_KEY} are allowed")
+    if not value.isprintable():
+        raise SnapshotError(f"{field} is {ascii(value)}; it must be printable")
+    for letter in without:
+        if letter in value:
+            raise SnapshotError(f"{field} is {value!r}; {letter!r} parts a name from its version")
+
+
+def text(field: str, value: object) -> None:
+    """Refuse what is not text, or text that cannot be written down as UTF-8."""
+    if not isinstance(value, str):
+        raise SnapshotError(f"{field} is {value!r}, not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise SnapshotError(f"{field} is {ascii(value)}, which is no Unicode text") from None
+
+
+def number(
+    field: str, value: object, least: float = -inf, most: float = inf, unit: str = ""
+) -> None:
+    """Refuse what is not a number within the bounds; None is not known, and fine."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise SnapshotError(f"{field} is {value!r}, not a number")
+    if not least <= value <= most:
+        wanted = f"at least {least:g}" if most == inf else f"between {least:g} and {most:g}"
+        raise SnapshotError(f"{field} is {value!r}{unit}; it must be {wanted}")
+
+
+def count(field: str, value: object, least: int = 0) -> None:
+    """Refuse what is not a whole number from `least` on; None is not known, and fine."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SnapshotError(f"{field} is {value!r}, not a whole number")
+    if not least <= value <= LARGEST_COUNT:
+        raise SnapshotError(f"{field} is {value}; it must lie between {least} and {LARGEST_COUNT}")
+
+
+def one_of(field: str, value: object, known: Iterable[object]) -> None:
+    """Refuse a word that is none of those known."""
+    words = list(known)
+    if value not in words:
+        raise SnapshotError(f"{field} is {value!r}; it is one of {', '.join(map(str, words))}")
