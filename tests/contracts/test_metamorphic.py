@@ -36,8 +36,9 @@ def numbers(value, path=""):
         for key, part in value.items():
             yield from numbers(part, f"{path}.{key}")
     elif isinstance(value, list):
-        for at, part in enumerate(value):
-            yield from numbers(part, f"{path}[{at}]")
+        for at, part in enumerate(value):  # a list may be ordered by what is measured
+            name = part.get("name") if isinstance(part, dict) else None
+            yield from numbers(part, f"{path}[{name or at}]")
     else:
         yield path, value
 
@@ -83,7 +84,9 @@ def test_an_unrelated_tensor_moves_no_number_of_another(name):
     told = asked(name, left | stranger, right | stranger)["fields"]
 
     free = COUNTED.get(name.replace("-", "_"), set())
-    before = {path: value for path, value in numbers(plain) if path.split(".")[1] not in free}
+    before = {
+        path: value for path, value in numbers(plain) if re.split(r"[.\[]", path)[1] not in free
+    }
     after = dict(numbers(told))
     moved = {
         path: (value, after.get(path))
@@ -126,7 +129,7 @@ TURNED = {"delta", "delta_bytes"}
 
 
 def leaf(path):
-    return re.sub(r"\[\d+\]", "", path).rpartition(".")[2]
+    return re.sub(r"\[.*?\]", "", path).rpartition(".")[2]
 
 
 def mirrored(path):
