@@ -36,7 +36,8 @@ class Clock(NamedTuple):
         import numpy as np
 
         lengths = self.lengths
-        return (self.times[:-1] + lengths / 2) / np.median(lengths)
+        middles: NDArray[Any] = (self.times[:-1] + lengths / 2) / np.median(lengths)
+        return middles
 
 
 def clock(steps: tuple[float | None, ...], log: Log | None) -> Clock:

@@ -45,5 +45,5 @@ def compared(
         made = paired(joined.left, joined.right, joined.clusters, level)
         margin = (rule.margin if rule else None) or None
         decision = decide(made, way, margin=margin, alpha=1 - level)
-        return Compared(metric, made, decision, f"{len(joined.ids)} examples on both sides")
+        return Compared(metric, made, decision, joined.about)
     return None
