@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import inf, isfinite, isnan
 from numbers import Integral, Real
+from operator import is_
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -40,10 +42,16 @@ class Kept(Record, frozen=True, kw_only=True):
             made = plain(field, given, as_logged=field in self.as_logged)
             if made is not given:
                 msgspec.structs.force_setattr(self, field, made)
-        if self.says_why and self.unexplained():
-            reasons = [Missing(field, *self.says_why) for field in self.unexplained()]
-            found: tuple[Missing, ...] = getattr(self, "missing", ())
-            msgspec.structs.force_setattr(self, "missing", (*found, *reasons))
+        if self.says_why:
+            self._explain(*self.says_why)
+
+    def _explain(self, needs: str, why: str) -> None:
+        """Give every null its reason, and no reason to what is known."""
+        found: tuple[Missing, ...] = getattr(self, "missing", ())
+        kept = [each for each in found if getattr(self, each.field, None) is None]
+        added = [Missing(field, needs, why) for field in self.unexplained()]
+        if added or len(kept) < len(found):
+            msgspec.structs.force_setattr(self, "missing", (*kept, *added))
 
     def unexplained(self) -> list[str]:
         """Name the fields that are null without a reason in `missing`."""
@@ -92,24 +100,25 @@ def plain(field: str, value: Any, *, as_logged: bool = False) -> Any:
     if isinstance(value, Mapping):
         return {_key(field, key): plain(f"{field}.{key}", each, as_logged=as_logged)
                 for key, each in value.items()}  # fmt: skip
-    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
-        return _plain_other(field, value, as_logged)
+    if isinstance(value, (list, tuple)):
+        return _tuple(field, value, as_logged)
+    return _plain_number(field, value, as_logged)
+
+
+def _plain_number(field: str, value: Any, as_logged: bool) -> Any:
+    """Turn arrays and numbers of other libraries into those of Python; leave the rest."""
+    if hasattr(value, "tolist"):
+        return plain(field, value.tolist(), as_logged=as_logged)
     if isinstance(value, Integral):
         return int(value)
-    if isinstance(value, Real):
-        return _float(field, float(value), as_logged)
-    return value
+    return _float(field, float(value), as_logged) if isinstance(value, Real) else value
 
 
-def _plain_other(field: str, value: Any, as_logged: bool) -> Any:
-    """Turn lists into tuples, arrays and their numbers into those of Python."""
-    if not isinstance(value, (list, tuple)):
-        return plain(field, value.tolist(), as_logged=as_logged)
+def _tuple(field: str, value: list[Any] | tuple[Any, ...], as_logged: bool) -> tuple[Any, ...]:
     items = tuple(plain(field, each, as_logged=as_logged) for each in value)
-    same = isinstance(value, tuple) and all(
-        each is given for each, given in zip(items, value, strict=True)
-    )
-    return value if same else items
+    if isinstance(value, tuple) and all(map(is_, items, value)):
+        return value
+    return items
 
 
 def _key(field: str, key: object) -> str:
@@ -159,7 +168,7 @@ def key_part(field: str, value: object, without: str = "") -> None:
     if len(value) > LONGEST_KEY:
         raise SnapshotError(f"{field} has {len(value)} characters, {LONGEST_KEY} are allowed")
     if not value.isprintable():
-        raise SnapshotError(f"{field} is {ascii(value)}; it must be printable")
+        raise SnapshotError(f"{field} is {value!a}; it must be printable")
     for letter in without:
         if letter in value:
             raise SnapshotError(f"{field} is {value!r}; {letter!r} parts a name from its version")
@@ -172,7 +181,7 @@ def text(field: str, value: object) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise SnapshotError(f"{field} is {ascii(value)}, which is no Unicode text") from None
+        raise SnapshotError(f"{field} is {value!a}, which is no Unicode text") from None
 
 
 def number(
@@ -196,6 +205,14 @@ def count(field: str, value: object, least: int = 0) -> None:
         raise SnapshotError(f"{field} is {value!r}, not a whole number")
     if not least <= value <= LARGEST_COUNT:
         raise SnapshotError(f"{field} is {value}; it must lie between {least} and {LARGEST_COUNT}")
+
+
+def ascending(named: Iterable[tuple[str, float | None]]) -> None:
+    """Refuse numbers that do not ascend; those not known are passed over."""
+    known = [(name, value) for name, value in named if value is not None]
+    for (before, low), (after, high) in pairwise(known):
+        if low > high:
+            raise SnapshotError(f"{before} is {low}, above {after}, which is {high}")
 
 
 def one_of(field: str, value: object, known: Iterable[object]) -> None:

@@ -17,6 +17,7 @@ from .evidences import Example, Latency
 from .kept import (
     Kept,
     Number,
+    ascending,
     count,
     key_part,
     made,
@@ -171,7 +172,7 @@ class WeightsSummary(Kept, frozen=True, kw_only=True):
         ranked = sorted((rank, label) for label in self.percentiles
                         for rank in [_rank(label)] if rank is not None)  # fmt: skip
         spread = [(f"percentile {label}", self.percentiles[label]) for _, label in ranked]
-        _ordered([("min", self.min), *spread, ("max", self.max)])
+        ascending([("min", self.min), *spread, ("max", self.max)])
         self._counts_agree()
 
     def _counts_agree(self) -> None:
@@ -349,11 +350,3 @@ def _rank(label: str) -> float | None:
         return float(label.removeprefix("p"))
     except ValueError:
         return None
-
-
-def _ordered(named: list[tuple[str, float | None]]) -> None:
-    """Refuse numbers that do not ascend; those not known are passed over."""
-    known = [(name, value) for name, value in named if value is not None]
-    for (before, low), (after, high) in zip(known, known[1:], strict=False):
-        if low > high:
-            raise SnapshotError(f"{before} is {low}, above {after}, which is {high}")

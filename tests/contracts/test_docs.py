@@ -8,7 +8,16 @@ import click
 import pytest
 from contracts.plugins import REGISTRIES, ROOT, load
 
-from difflens import errors, evidences, records
+from difflens import (
+    ab_results,
+    comparisons,
+    errors,
+    evidences,
+    kept,
+    records,
+    regression_results,
+    snapshots,
+)
 from difflens.cli import group
 from difflens.measure.scan import Scan
 from difflens.sources.limits import DEFAULTS
@@ -77,7 +86,9 @@ def test_every_room_has_its_page_with_its_files(name):
 
 
 def test_every_record_is_in_the_glossary_and_nothing_else():
-    assert classes(records) | classes(evidences) == glossary("Records")
+    homes = (records, evidences, kept, snapshots, comparisons, ab_results, regression_results)
+
+    assert set().union(*map(classes, homes)) == glossary("Records")
 
 
 def test_every_error_is_in_the_glossary_and_nothing_else():

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import difflens
-from difflens import records, testing
+from difflens import ab_results, comparisons, records, regression_results, snapshots, testing
 
 
 def test_all_is_sorted_and_equal_to_what_is_public():
@@ -39,7 +39,8 @@ def test_what_testing_exports_is_there():
 RECORDS = sorted(
     {
         each
-        for each in vars(records).values()
+        for home in (records, snapshots, comparisons, ab_results, regression_results)
+        for each in vars(home).values()
         if isinstance(each, type)
         and issubclass(each, records.Record)
         and each is not records.Record
@@ -51,12 +52,18 @@ RECORDS = sorted(
 def made(kind: Any) -> Any:
     """Make a value of a type, plain and small, from the type alone."""
     if isinstance(kind, msgspec.inspect.StructType):
-        fields = {each.name: made(each.type) for each in kind.fields if each.required}
+        fields = {
+            each.name: _TOLD.get((kind.cls.__name__, each.name)) or made(each.type)
+            for each in kind.fields
+            if each.required
+        }
         return kind.cls(**fields)
     if isinstance(kind, msgspec.inspect.UnionType):
         return made(kind.types[0])
     if isinstance(kind, msgspec.inspect.LiteralType):
         return kind.values[0]
+    if isinstance(kind, msgspec.inspect.EnumType):
+        return next(iter(kind.cls))
     return _PLAIN[type(kind)]
 
 
@@ -70,6 +77,9 @@ _PLAIN: dict[type, Any] = {
     msgspec.inspect.StrType: "text",
     msgspec.inspect.VarTupleType: (),
 }
+
+
+_TOLD = {("ABTestConfig", "model_b"): "another"}  # fields that the others rule a value out for
 
 
 def defaults(record: Any) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
-    "registry",
+    "registry", "kept", "snapshots", "comparisons", "ab_results", "regression_results",
 }  # fmt: skip
 
 # What each room may import of ours, beside itself.
@@ -21,7 +21,12 @@ ROOMS: dict[str, set[str]] = {
     "evidences": {"records"},
     "answers": {"records"},
     "diffs": {"records"},
-    "protocols": {"records", "evidences", "diffs"},
+    "kept": {"errors", "records"},
+    "snapshots": {"errors", "records", "evidences", "kept"},
+    "comparisons": {"errors", "records", "kept"},
+    "ab_results": {"errors", "records", "kept", "comparisons"},
+    "regression_results": {"records", "kept", "comparisons", "ab_results", "snapshots"},
+    "protocols": {"records", "evidences", "diffs", "kept", "snapshots"},
     "registry": {"errors"},
     "sources": GROUND,
     "pairing": GROUND,
@@ -32,6 +37,7 @@ ROOMS: dict[str, set[str]] = {
     "measure": GROUND | {"kernel"},
     "analyses": GROUND | {"measure", "stats"},
     "judge": GROUND | {"stats"},
+    "store": GROUND,
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
@@ -54,7 +60,10 @@ ROOMS: dict[str, set[str]] = {
 # Outside libraries a room may import, and those it may import only inside functions.
 STANDARD = {
     "click": {"cli"},
-    "msgspec": {"records", "pairing", "measure", "evidence", "render", "cli"},
+    "msgspec": {
+        "records", "kept", "snapshots", "comparisons", "ab_results", "regression_results",
+        "pairing", "measure", "evidence", "render", "cli", "store",
+    },
 }
 LATE = {
     "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing"},
@@ -64,6 +73,9 @@ LATE = {
     "yaml": {"render", "cli"},
     "scipy": {"analyses", "measure", "stats"},
     "plotly": {"render"},
+    "sqlalchemy": {"store"},
+    "alembic": {"store"},
+    "psycopg": {"store"},
 }
 NEVER = {"pickle", "marshal", "torch", "shelve", "mmap"}
 

@@ -52,6 +52,7 @@ def convergence_analysis(diff: Diff, evidence: Evidence, policy: Policy) -> Enve
     _verdict(answer, moves, loss)
     _stability(answer, moves)
     _figures(answer, moves, path)
+    _say_loss(answer, loss)
     _caveats(answer, moves)
     answer.seeded(SEED)
     return answer.envelope()
@@ -92,13 +93,16 @@ def _variance(values: list[float]) -> float:
 def _loss(answer: Answer, evidence: Evidence, policy: Policy, path: Trajectory) -> Movement | None:
     found = progress_column(evidence.log, answer["metric"], policy)
     if found is None:
-        why = "weights do not tell the loss"
-        answer.lack("loss_trend", needs="--log", why=why)
         return None
     window = path.steps[0], path.steps[-1]
-    loss = movement(found, window, policy, margin=answer["stable_margin"], alpha=answer["alpha"])
-    answer.say("loss_trend", loss.word, basis=loss.basis, uncertainty=loss.interval)
-    return loss
+    return movement(found, window, policy, margin=answer["stable_margin"], alpha=answer["alpha"])
+
+
+def _say_loss(answer: Answer, loss: Movement | None) -> None:
+    if loss is None:
+        answer.lack("loss_trend", needs="--log", why="weights do not tell the loss")
+    else:
+        answer.say("loss_trend", loss.word, basis=loss.basis, uncertainty=loss.interval)
 
 
 def _verdict(answer: Answer, moves: Motion, loss: Movement | None) -> None:
@@ -165,7 +169,7 @@ def _figures(answer: Answer, moves: Motion, path: Trajectory) -> None:
                   needs="checkpoints whose moves shrink",
                   why="moves that do not shrink have no end to extrapolate to")  # fmt: skip
     answer.say("lr_confounded", not moves.clock.has_rates,
-               basis="are moves not weighed by a learning rate that may have been annealed?")  # fmt: skip
+               basis="are moves not weighed by the learning rate, which may be annealed?")  # fmt: skip
 
 
 def _known(answer: Answer, field: str, known: Known | None, why: str, basis: str) -> None:

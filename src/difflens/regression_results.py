@@ -1,0 +1,192 @@
+"""Regressions, and the report on a store: what got worse, what got better, and how things stand.
+
+The field names are those of the contract; ours stand after them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from .ab_results import ABTestResult
+from .comparisons import (
+    Direction,
+    ModelComparisonResult,
+    ParetoPoint,
+    RankTest,
+    Result,
+    VersionDiff,
+)
+from .kept import Kept, number
+from .records import Interval, Missing
+from .snapshots import DifferentialDebuggingConfig
+
+# What a metric was judged by, the strongest first.
+Basis = Literal["evals", "seeds", "latency", "history", "scalars"]
+Outcome = Literal["regressed", "improved", "ok", "inconclusive", "breached", "unknown"]
+
+
+class RegressionSeverity(StrEnum):
+    """How bad a regression is, by the policy."""
+
+    CRITICAL = "Critical"
+    MAJOR = "Major"
+    MINOR = "Minor"
+    NEGLIGIBLE = "Negligible"
+
+
+class MetricVerdict(Kept, frozen=True, kw_only=True):
+    """One metric held against its baseline, whatever came of it.
+
+    `degradation` is how much worse the current value is, in the metric's own units; `breached`
+    is a limit of the policy passed by two single numbers, of which nothing says it is no noise.
+    """
+
+    metric: str
+    current_value: float | None = None
+    previous_value: float | None = None
+    outcome: Outcome = "unknown"
+    direction: Direction | None = None
+    degradation: float | None = None
+    interval: Interval | None = None  # of the degradation
+    margin: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    basis: Basis = "scalars"
+    statistical: bool = False
+    method: str = ""
+    note: str = ""
+
+
+class Regression(Kept, frozen=True, kw_only=True):
+    """A metric that got worse by more than its margin.
+
+    `magnitude` is in the metric's own units. `possible_causes` are changes observed between the
+    two snapshots, which occurred together with it; nothing says that they caused it.
+    """
+
+    metric: str
+    current_value: float
+    previous_value: float
+    magnitude: float
+    severity: RegressionSeverity
+    possible_causes: tuple[str, ...] = ()
+    suggested_fixes: tuple[str, ...] = ()
+    direction: Direction | None = None
+    relative: float | None = None
+    interval: Interval | None = None
+    margin: float | None = None
+    p_adjusted: float | None = None
+    basis: Basis = "scalars"
+    statistical: bool = False
+    rule: str = ""  # the number and the threshold behind the severity
+    note: str = ""
+
+
+class Improvement(Kept, frozen=True, kw_only=True):
+    """A metric that got better by more than its margin; `magnitude` in its own units."""
+
+    metric: str
+    current_value: float
+    previous_value: float
+    magnitude: float
+    likely_causes: tuple[str, ...] = ()
+    direction: Direction | None = None
+    relative: float | None = None
+    interval: Interval | None = None
+    margin: float | None = None
+    p_adjusted: float | None = None
+    basis: Basis = "scalars"
+    statistical: bool = False
+    note: str = ""
+
+
+class RegressionAssessment(Kept, frozen=True, kw_only=True):
+    """The verdicts counted; the docs define `health_score`, null where nothing was judged."""
+
+    health_score: float | None
+    critical_regressions: int
+    improvements: int
+    recommendation: str
+    by_severity: dict[str, int] = {}
+    checked: int = 0
+    inconclusive: int = 0
+    unknown: int = 0
+    passed: bool | None = None  # what the exit code says
+    missing: tuple[Missing, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a score that is none."""
+        super().__post_init__()
+        number("health_score", self.health_score, 0, 1)
+
+
+class RegressionDetectionResult(Result, frozen=True, kw_only=True):
+    """What `regressions` answers: `current` against `baseline`, metric by metric."""
+
+    regressions: tuple[Regression, ...]
+    improvements: tuple[Improvement, ...]
+    overall_assessment: RegressionAssessment
+    current: str = ""
+    baseline: str = ""
+    verdicts: tuple[MetricVerdict, ...] = ()
+    observed_changes: tuple[str, ...] = ()  # what else differs between the two snapshots
+    policy: dict[str, Any] = {}
+    level: float = 0.95
+    seed: int = 0
+
+
+class MetricPoint(Kept, frozen=True, kw_only=True):
+    """One version's value of a metric, with its interval where samples give one."""
+
+    version: str
+    timestamp: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class ChangePoint(Kept, frozen=True, kw_only=True):
+    """Where a metric's history changes its level: the first version of the new one."""
+
+    version: str
+    before: float
+    after: float
+    p: float | None = None
+
+
+class MetricHistory(Kept, frozen=True, kw_only=True):
+    """One metric of one model over its versions."""
+
+    model: str
+    metric: str
+    direction: Direction | None = None
+    points: tuple[MetricPoint, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+    slope: float | None = None  # per version, Theil-Sen
+    slope_interval: Interval | None = None
+    trend_p: float | None = None
+    left_out: int = 0  # older versions that are not among the points
+    note: str = ""
+
+
+class DifferentialDebuggingReport(Result, frozen=True, kw_only=True):
+    """What `report` answers: the state of a store or of a debugger."""
+
+    config: DifferentialDebuggingConfig
+    total_models: int
+    comparison_count: int
+    ab_test_count: int
+    version_diff_count: int
+    regression_detection_count: int
+    recent_comparisons: tuple[ModelComparisonResult, ...] = ()
+    recent_regressions: tuple[RegressionDetectionResult, ...] = ()
+    model_summary: dict[str, str | int | float | None] = {}
+    recent_ab_tests: tuple[ABTestResult, ...] = ()
+    recent_version_diffs: tuple[VersionDiff, ...] = ()
+    total_names: int = 0
+    histories: tuple[MetricHistory, ...] = ()
+    pareto: tuple[ParetoPoint, ...] = ()
+    ranks: RankTest | None = None
+    dropped: dict[str, int] = {}  # kind to how many older ones are no longer kept
+    store: str = ""
