@@ -65,10 +65,11 @@ class Scale(NamedTuple):
     many_tensors: int = 1_000_000
     full: bool = False
     narrow: int = 1  # by which the widths of decoders are divided
+    snapshots: int = 100_000
 
 
 QUICK = Scale(size_bytes=256 * MIB, rounds=3, many_tensors=100_000)
-TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000, narrow=16)
+TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000, narrow=16, snapshots=300)
 
 
 class Bench(NamedTuple):
@@ -274,6 +275,30 @@ def _analyses(kind: str, what: str, seconds: int, megabytes: int, bench: Bench) 
     yield Row(f"{name}-memory", f"{said}, memory", ours.peak_bytes / 1e6, "MB", megabytes)
 
 
+def _store(bench: Bench) -> Iterator[Row]:
+    """Commands on a store of many snapshots, start-up included."""
+    count = bench.scale.snapshots
+    bench.files.clear()
+    path = bench.files.folder / "store.db"
+    run(_python("-m", "bench.stored", path, str(count)), bench.output)
+    last = (count - 1) // 100
+    left, right = f"model-{last - 1:04}", f"model-{last:04}"
+    commands = {
+        "store-list": (("snapshot", "list"), 0),
+        "store-show": (("snapshot", "show", f"{left}@7"), 0),
+        "store-compare": (("compare", left, right), 0),
+        "store-version-diff": (("version-diff", f"{left}@98", f"{left}@99"), 0),
+        "store-report": (("report",), 0),
+    }
+    for name, (words, code) in commands.items():
+        ours = best({"ours": difflens(*words, "--store", path, code=code)},
+                    min(3, bench.scale.rounds), bench.output)["ours"]  # fmt: skip
+        what = f"difflens {' '.join(words[:2 if words[0] == 'snapshot' else 1])}"
+        runs = tuple(each.seconds for each in ours.runs)
+        yield Row(name, f"{what}, of a store of {count:,} snapshots", ours.seconds, "s", 1.0,
+                  ours.seconds, ours_runs=runs)  # fmt: skip
+
+
 def _gib(size: int) -> str:
     return f"{size >> 30} GiB" if size >= 1 << 30 else f"{size // MIB} MiB"
 
@@ -306,5 +331,6 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "spectra": _spectra,
     "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
+    "store": _store,
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

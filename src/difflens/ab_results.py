@@ -1,7 +1,7 @@
 """A/B tests: what one is asked and what it answers.
 
-The field names are those of the contract; ours stand after them. Differences are B minus A: A is
-the left side, B the right one.
+The field names are those of the contract; ours stand after them. A is the left side, B the right
+one; differences, effects and intervals are A minus B, as the contract writes them.
 """
 
 from __future__ import annotations

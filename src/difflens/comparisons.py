@@ -55,7 +55,8 @@ class MetricComparison(Kept, frozen=True, kw_only=True):
     margin: float | None = None
     ranking: tuple[tuple[str, ...], ...] = ()  # best first; equal values share a place
     letters: dict[str, str] = {}  # models that share a letter are not told apart
-    evidence: Literal["evals", "latency", "seeds", "scalars"] = "scalars"
+    reference: str = ""  # what the differences are against: the best, or the first named
+    evidence: Literal["evals", "latency", "seeds", "counts", "scalars"] = "scalars"
     missing: tuple[Missing, ...] = ()
 
 

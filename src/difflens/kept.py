@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import inf, isfinite, isnan
 from numbers import Integral, Real
 from operator import is_
+from sys import float_info
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -21,10 +22,10 @@ from .records import Missing, Record
 
 # A number a user may have logged as it came: one that is not finite is kept as its word.
 NotFinite = Literal["NaN", "Infinity", "-Infinity"]
-Number = float | NotFinite
+Number = int | float | NotFinite
 
 LONGEST_KEY = 255  # characters of a name or version: what every database can index
-LARGEST_COUNT = 2**63 - 1  # what every database and JSON reader can hold
+LARGEST_COUNT = 2**64 - 1
 
 KeptT = TypeVar("KeptT", bound="Kept")
 
@@ -93,8 +94,10 @@ def made(kind: type[KeptT], data: Any) -> KeptT:
 def plain(field: str, value: Any, *, as_logged: bool = False) -> Any:
     """Give the same as plain data; what needs no change is given back itself."""
     kind = type(value)
-    if kind is str or kind is bool or kind is int or value is None:
+    if kind is bool or kind is int or value is None:
         return value
+    if kind is str:
+        return value if value.isascii() else text(field, value)
     if kind is float:
         return _float(field, value, as_logged)
     if isinstance(value, Mapping):
@@ -174,14 +177,15 @@ def key_part(field: str, value: object, without: str = "") -> None:
             raise SnapshotError(f"{field} is {value!r}; {letter!r} parts a name from its version")
 
 
-def text(field: str, value: object) -> None:
-    """Refuse what is not text, or text that cannot be written down as UTF-8."""
+def text(field: str, value: object) -> str:
+    """Give it back; refuse what is not text, or text that cannot be written down as UTF-8."""
     if not isinstance(value, str):
         raise SnapshotError(f"{field} is {value!r}, not text")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise SnapshotError(f"{field} is {value!a}, which is no Unicode text") from None
+    return value
 
 
 def number(
@@ -192,6 +196,8 @@ def number(
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SnapshotError(f"{field} is {value!r}, not a number")
+    if abs(value) > float_info.max:
+        raise SnapshotError(f"{field} is too large for a number of 64 bits")
     if not least <= value <= most:
         wanted = f"at least {least:g}" if most == inf else f"between {least:g} and {most:g}"
         raise SnapshotError(f"{field} is {value!r}{unit}; it must be {wanted}")

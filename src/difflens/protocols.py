@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from .diffs import Diff
-from .evidences import Evidence
+from .evidences import Evidence, Past
 from .records import Delta, Envelope, Finding, Policy, Report, TensorInfo, View
+
+if TYPE_CHECKING:  # a store is not always asked for
+    from .kept import Kept
+    from .snapshots import ModelSnapshot, SnapshotLine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+KeptT = TypeVar("KeptT", bound="Kept")
 
 
 @runtime_checkable
@@ -141,3 +146,62 @@ class Engine(Protocol):
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Do the work on every item and yield the results in the items' order."""
+
+
+class Store(Protocol):
+    """Snapshots by name and version, and the results made of them; several threads may use it.
+
+    What `put` returned for is on disk. Nothing is dropped unless it is asked for.
+    """
+
+    where: str  # what it is called in words to people: never with a password
+    warnings: list[str]
+
+    def put(self, record: Kept, *, replace: bool = False) -> str:
+        """Keep a snapshot or a result and give its key.
+
+        A snapshot whose NAME@VERSION is taken by another one is refused, or with `replace`
+        stands in its place, the former one behind it.
+        """
+
+    def put_all(self, records: Iterable[Kept], *, replace: bool = False) -> list[str]:
+        """Keep all of them or none."""
+
+    def get(self, key: str) -> ModelSnapshot:
+        """Give a snapshot by NAME@VERSION, or the newest of NAME; `UnknownModel` if none is."""
+
+    def find(
+        self, name: str | None = None, *, limit: int = 50, after: int | None = None
+    ) -> tuple[SnapshotLine, ...]:
+        """List snapshots, the last recorded first; `after` is the position the last page ended."""
+
+    def drop(self, key: str) -> tuple[str, ...]:
+        """Remove NAME@VERSION, or every version of NAME, and say which were."""
+
+    def keep(
+        self, newest: int, *, name: str | None = None, pinned: Iterable[str] = ()
+    ) -> tuple[str, ...]:
+        """Remove all but the newest versions of each name, or of that name, and say which were."""
+
+    def names(self, *, limit: int = 100, after: str = "") -> tuple[str, ...]:
+        """List the names of models, in alphabetical order."""
+
+    def metrics(self, name: str | None = None) -> tuple[str, ...]:
+        """List the metrics that snapshots have, in alphabetical order."""
+
+    def history(self, name: str, metric: str, *, limit: int = 1000) -> tuple[Past, ...]:
+        """Give the newest values of a metric over the versions of a model, oldest first."""
+
+    def best(self, metric: str, *, highest: bool, limit: int = 1) -> tuple[tuple[str, float], ...]:
+        """Give the keys with the best values of a metric, and the values; first recorded first."""
+
+    def results(
+        self, kind: type[KeptT], *, limit: int = 5, after: int | None = None
+    ) -> tuple[KeptT, ...]:
+        """Give the last results of a kind, the newest first; `after` that many."""
+
+    def count(self, kind: type[Kept]) -> int:
+        """Count the snapshots or the results of a kind."""
+
+    def close(self) -> None:
+        """Give the connections back."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from .ab_results import ABTestResult
+import msgspec
+
+from .ab_results import ABTestConfig, ABTestResult
 from .comparisons import (
+    RESULT_SCHEMA,
     Direction,
     ModelComparisonResult,
     ParetoPoint,
@@ -19,10 +22,10 @@ from .comparisons import (
 )
 from .kept import Kept, number
 from .records import Interval, Missing
-from .snapshots import DifferentialDebuggingConfig
+from .snapshots import DifferentialDebuggingConfig, ModelSnapshot
 
 # What a metric was judged by, the strongest first.
-Basis = Literal["evals", "seeds", "latency", "history", "scalars"]
+Basis = Literal["evals", "seeds", "latency", "counts", "history", "scalars"]
 Outcome = Literal["regressed", "improved", "ok", "inconclusive", "breached", "unknown"]
 
 
@@ -190,3 +193,27 @@ class DifferentialDebuggingReport(Result, frozen=True, kw_only=True):
     ranks: RankTest | None = None
     dropped: dict[str, int] = {}  # kind to how many older ones are no longer kept
     store: str = ""
+
+
+# What is kept or printed as JSON: one definition each in the published schema.
+PUBLISHED = (
+    ModelSnapshot,
+    DifferentialDebuggingConfig,
+    ABTestConfig,
+    ModelComparisonResult,
+    ABTestResult,
+    VersionDiff,
+    RegressionDetectionResult,
+    DifferentialDebuggingReport,
+)
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON Schema of these records, as published in docs/versions.schema.json."""
+    refs, definitions = msgspec.json.schema_components(PUBLISHED, ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"difflens records of versions, version {RESULT_SCHEMA}",
+        "anyOf": list(refs),
+        "$defs": definitions,
+    }

@@ -16,7 +16,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_there_are_six_examples():
+def test_there_are_seven_examples():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
         "most_changed",
         "shape_gate",
@@ -24,6 +24,7 @@ def test_there_are_six_examples():
         "mlflow_diff",
         "ci_gate",
         "pre_commit_models",
+        "versions_walkthrough",
     }
 
 

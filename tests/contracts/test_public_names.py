@@ -43,7 +43,7 @@ RECORDS = sorted(
         for each in vars(home).values()
         if isinstance(each, type)
         and issubclass(each, records.Record)
-        and each is not records.Record
+        and each.__struct_fields__
     },
     key=lambda each: each.__name__,
 )

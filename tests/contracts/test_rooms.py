@@ -53,6 +53,9 @@ ROOMS: dict[str, set[str]] = {
         "render",
         "sources",
         "kernel",
+        "store",
+        "versions",
+        "debugger",
     },
     "testing": GROUND | {"pipeline", "analyses", "measure", "render", "sources"},
 }
@@ -61,8 +64,18 @@ ROOMS: dict[str, set[str]] = {
 STANDARD = {
     "click": {"cli"},
     "msgspec": {
-        "records", "kept", "snapshots", "comparisons", "ab_results", "regression_results",
-        "pairing", "measure", "evidence", "render", "cli", "store",
+        "records",
+        "kept",
+        "snapshots",
+        "comparisons",
+        "ab_results",
+        "regression_results",
+        "pairing",
+        "measure",
+        "evidence",
+        "render",
+        "cli",
+        "store",
     },
 }
 LATE = {

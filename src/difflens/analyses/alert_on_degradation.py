@@ -45,13 +45,14 @@ class _Watch(NamedTuple):
 
 # What is told of the examples, such as their number, may be the same for very different weights.
 @analysis(needs=[], thresholds=THRESHOLDS, gate=_gate, constants=("evidence",))
-def alert_on_degradation(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:  # noqa: ARG001
+def alert_on_degradation(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     """Whether a metric crossed its line: the confidence limit by default, or the value."""
     answer = Answer(NAME, policy, THRESHOLDS)
     if answer["mode"] not in MODES:
         reason = f"mode is '{answer['mode']}', limit or point is wanted"
         raise DifflensError(reason, where=f"policy, [{NAME}]")
-    known = checks(evidence, policy, Settings.of(answer), lambda check: _line(answer, check))
+    settings = Settings.of(answer)
+    known = checks(evidence, policy, settings, lambda check: _line(answer, check), diff)
     found = [watch for check in known for watch in _watches(answer, check)]
     if not found:
         for field in _FIELDS:

@@ -68,14 +68,13 @@ def _two_points(answer: Answer, diff: Diff) -> None:
     """Say how evenly the tensors moved: all that one move can tell of stability."""
     why = "two checkpoints are one move, which neither slows nor turns"
     changes = _relative_changes(diff) if diff.has_values else []
-    if len(changes) < 2:
-        _lack_all(answer, _NEEDS, why)
-        return
-    answer.say("stability", _variance(changes),
-               basis=f"variance of ‖d‖ / ‖left‖ over {len(changes)} parameters",
-               uncertainty="none_available: one pair of checkpoints")  # fmt: skip
-    answer.say("stability_basis", "across_tensors", basis="there is one move")
-    _lack_all(answer, _NEEDS, why, but=("stability", "stability_basis"))
+    told = ("stability", "stability_basis") if len(changes) > 1 else ()
+    _lack_all(answer, _NEEDS, why, but=told)
+    if told:
+        basis = f"variance of ‖d‖ / ‖left‖ over {len(changes)} parameters that moved"
+        sure = "none_available: one pair of checkpoints"
+        answer.say("stability", _variance(changes), basis=basis, uncertainty=sure)
+        answer.say("stability_basis", "across_tensors", basis="there is one move")
 
 
 def _relative_changes(diff: Diff) -> list[float]:
@@ -169,7 +168,7 @@ def _figures(answer: Answer, moves: Motion, path: Trajectory) -> None:
                   needs="checkpoints whose moves shrink",
                   why="moves that do not shrink have no end to extrapolate to")  # fmt: skip
     answer.say("lr_confounded", not moves.clock.has_rates,
-               basis="are moves not weighed by the learning rate, which may be annealed?")  # fmt: skip
+               basis="are moves not weighed by a learning rate that may shrink?")  # fmt: skip
 
 
 def _known(answer: Answer, field: str, known: Known | None, why: str, basis: str) -> None:

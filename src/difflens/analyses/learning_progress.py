@@ -116,21 +116,22 @@ def _magnitude(answer: Answer, diff: Diff) -> None:
     needs = "tensor values" if not diff.has_values else "parameters with finite norms"
     why = "only headers were read" if not diff.has_values else "norms are zero or too large"
     over = f"over {len(found)} float parameters of one shape on both sides"
-    for field, below, formula in (
-        ("magnitude", whole, "‖right - left‖ / (‖left‖ + ‖right‖)"),
-        ("rel_l2", left, "‖right - left‖ / ‖left‖"),
-    ):
-        answer.either(field, _ratio(moved, below) if found else None, basis=f"{formula} {over}",
+    known = {"magnitude": _ratio(moved, whole, most=1.0), "rel_l2": _ratio(moved, left)}
+    formulas = {"magnitude": "‖right - left‖ / (‖left‖ + ‖right‖)",
+                "rel_l2": "‖right - left‖ / ‖left‖"}  # fmt: skip
+    for field, formula in formulas.items():
+        answer.either(field, known[field] if found else None, basis=f"{formula} {over}",
                       uncertainty="exact", needs=needs, why=why)  # fmt: skip
     dropped = sum(each.dropped for each in found)
     if dropped:
         answer.assume(f"{dropped} elements not finite on both sides are left out of the norms")
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
+def _ratio(part: float | None, whole: float | None, most: float = float("inf")) -> float | None:
+    """Divide, up to what is possible: rounding may go a hair beyond."""
     if part == 0:
         return 0.0
-    return part / whole if part is not None and whole else None
+    return min(most, part / whole) if part is not None and whole else None
 
 
 def _speed(answer: Answer, evidence: Evidence) -> None:

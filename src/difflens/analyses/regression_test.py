@@ -37,10 +37,10 @@ def _gate(fields: dict[str, Any]) -> bool | None:
 
 
 @analysis(needs=[], thresholds=THRESHOLDS, gate=_gate)
-def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:  # noqa: ARG001
+def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     """Whether a metric got worse beyond its noise, with the least loss that is sure."""
     answer = Answer(NAME, policy, THRESHOLDS)
-    found = outcomes(answer, evidence, policy)
+    found = outcomes(answer, diff, evidence, policy)
     if not found:
         for field in _FIELDS:
             answer.lack(field, needs=NEEDS, why="weights alone do not tell how good a model is")
@@ -56,11 +56,12 @@ def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     return answer.envelope()
 
 
-def outcomes(answer: Answer, evidence: Evidence, policy: Policy) -> list[Outcome]:
+def outcomes(answer: Answer, diff: Diff, evidence: Evidence, policy: Policy) -> list[Outcome]:
     """Judge every metric there is evidence for, the worst first."""
     settings = Settings.of(answer)
     steps = {name: float(answer[name]) for name in STEPS}
-    found = [outcome(each, settings.alpha, steps) for each in checks(evidence, policy, settings)]
+    known = checks(evidence, policy, settings, diff=diff)
+    found = [outcome(each, settings.alpha, steps) for each in known]
     return sorted(found, key=_rank, reverse=True)
 
 

@@ -35,13 +35,14 @@ class Commands(click.Group):
         """Name every command."""
         # Not pathlib: its import would be a tenth of the time that help takes.
         names = os.listdir(os.path.dirname(__file__))  # noqa: PTH120, PTH208
-        return sorted(name[:-3] for name in names if name.endswith(".py") and name[0] != "_")
+        files = (name[:-3] for name in names if name.endswith(".py") and name[0] != "_")
+        return sorted(stem.replace("_", "-") for stem in files)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import one command."""
         if name not in self.list_commands(ctx):
             return None
-        return import_module(f"{__name__}.{name}").command  # type: ignore[no-any-return]
+        return import_module(f"{__name__}.{name.replace('-', '_')}").command  # type: ignore[no-any-return]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `diff` in front where the first word is no command and no option of ours."""

@@ -12,17 +12,21 @@ from .changes import changes
 @renderer(suffix=".yaml")
 def yaml(report: Report, view: View) -> str:  # noqa: ARG001  one signature for all
     """The data of `json` as plain maps and lists that a safe loader reads back."""
+    return dumped(list(changes(report)))
+
+
+def dumped(data: Any) -> str:
+    """Write plain data, quickly where the compiled library can."""
     import yaml as library
 
-    rows = list(changes(report))
     fast: Any = getattr(library, "CSafeDumper", library.SafeDumper)
     try:
-        return _dump(rows, fast)
+        return _dump(data, fast)
     except UnicodeEncodeError:  # libyaml takes UTF-8 only; a lone surrogate is none
-        return _dump(rows, library.SafeDumper)
+        return _dump(data, library.SafeDumper)
 
 
-def _dump(rows: list[dict[str, list[Any]]], dumper: Any) -> str:
+def _dump(data: Any, dumper: Any) -> str:
     import yaml as library
 
     class Plain(dumper):  # type: ignore[misc]
@@ -31,5 +35,5 @@ def _dump(rows: list[dict[str, list[Any]]], dumper: Any) -> str:
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True
 
-    text: str = library.dump(rows, Dumper=Plain, sort_keys=False)
+    text: str = library.dump(data, Dumper=Plain, sort_keys=False)
     return text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...diffs import Diff
 from ...evidences import Evidence
 from ...records import Policy
 from ...stats.adjust import holm
@@ -27,14 +28,29 @@ def margin_of(check: Check) -> float:
 
 
 def checks(
-    evidence: Evidence, policy: Policy, settings: Settings, line: Line = margin_of
+    evidence: Evidence,
+    policy: Policy,
+    settings: Settings,
+    line: Line = margin_of,
+    diff: Diff | None = None,
 ) -> list[Check]:
-    """Judge each metric once, by its strongest evidence."""
-    found = [_judged(trial, policy, settings.alpha) for trial in trials(evidence, settings)]
+    """Judge each metric once, by its strongest evidence; a diff remembers what was resampled."""
+    found = [judged(trial, policy, settings.alpha) for trial in _tried(evidence, settings, diff)]
     return stepped_down(_adjusted(found), settings.alpha, line)
 
 
-def _judged(trial: Trial, policy: Policy, alpha: float) -> Check:
+def _tried(evidence: Evidence, settings: Settings, diff: Diff | None) -> list[Trial]:
+    if diff is None:
+        return trials(evidence, settings)
+    # The evidence is kept with the trials: no other one can come to have its identity.
+    kept: tuple[list[Trial], Evidence] = diff.remember(
+        ("trials", id(evidence), settings), lambda: (trials(evidence, settings), evidence)
+    )
+    return kept[0]
+
+
+def judged(trial: Trial, policy: Policy, alpha: float) -> Check:
+    """Judge one metric by itself, at level 1 - alpha."""
     rule, better = rule_of(trial.metric, policy)
     if trial.compare is None:
         return Check(trial, better, rule)

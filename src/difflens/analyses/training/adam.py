@@ -22,8 +22,8 @@ from ...protocols import Values
 class Moments(NamedTuple):
     """Sums over one parameter's bias-corrected moments, and the estimates that follow."""
 
-    index: int  # type: ignore[assignment]  # the tuple's method of that name is no loss
-    count: int
+    place: int  # the optimiser's index of the parameter
+    elements: int
     first: float  # ‖m‖²
     second: float  # Σv
     signal: float  # |G|², below zero where noise dominates
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
     @property
     def rms(self) -> float:
         """The size of a gradient's element, sqrt(mean v)."""
-        return sqrt(max(0.0, self.second) / self.count) if self.count else 0.0
+        return sqrt(max(0.0, self.second) / self.elements) if self.elements else 0.0
 
 
 def settings(state: Optimizer) -> dict[int, tuple[int, dict[str, Any]]]:
@@ -41,7 +41,9 @@ def settings(state: Optimizer) -> dict[int, tuple[int, dict[str, Any]]]:
             for index in group["params"]}  # fmt: skip
 
 
-def corrections(moments: dict[str, Any], group: dict[str, Any]) -> tuple[float, float, float] | None:
+def corrections(
+    moments: dict[str, Any], group: dict[str, Any]
+) -> tuple[float, float, float] | None:
     """Give β1, 1 - β1^t and 1 - β2^t; None where step or betas are not those of Adam."""
     betas, step = group.get("betas"), moments.get("step")
     if not isinstance(betas, list | tuple) or len(betas) != 2 or not isinstance(step, int | float):

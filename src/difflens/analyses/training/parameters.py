@@ -23,21 +23,24 @@ if TYPE_CHECKING:
 _SURE = 6.0  # standard errors 1/sqrt(n) a cosine must be above zero and above every other one
 
 
-class Mapping(NamedTuple):
+class Names(NamedTuple):
     """Names by index on one side, and how they were found; none where nothing agrees."""
 
     names: dict[int, str]
     how: str
 
 
-def by_order(diff: Diff, side: str, state: Optimizer) -> Mapping:
+def by_order(diff: Diff, side: str, state: Optimizer) -> Names:
     """Take the names in the groups, else an order of the parameters in which all shapes agree."""
     infos = _parameters(diff, side)
-    named = {index: name for group in state.groups
-             for index, name in zip(group["params"], group.get("names", ()), strict=False)}  # fmt: skip
+    named = {
+        index: name
+        for group in state.groups
+        for index, name in zip(group["params"], group.get("names", ()), strict=False)
+    }
     by_name = {info.name: info for info in infos}
     if named and all(_fits(by_name.get(name), state, index) for index, name in named.items()):
-        return Mapping(named, "the groups name them")
+        return Names(named, "the groups name them")
     indices = [index for group in state.groups for index in group["params"]]
     agreeing = []
     for order in _orders(infos, [len(group["params"]) for group in state.groups]):
@@ -45,13 +48,13 @@ def by_order(diff: Diff, side: str, state: Optimizer) -> Mapping:
         if len(order) == len(indices) and all(_fits(info, state, at) for at, info in pairs):
             agreeing.append({at: info.name for at, info in pairs})
     if not agreeing:
-        return Mapping({}, f"no order of {len(infos)} parameters agrees with {len(indices)} shapes")
+        return Names({}, f"no order of {len(infos)} parameters agrees with {len(indices)} shapes")
     first, *others = agreeing
     kept = {at: name for at, name in first.items() if all(each[at] == name for each in others)}
-    return Mapping(kept, f"order of the parameters, shapes of all {len(indices)} agree")
+    return Names(kept, f"order of the parameters, shapes of all {len(indices)} agree")
 
 
-def by_moves(diff: Diff, state: Optimizer) -> Mapping:
+def by_moves(diff: Diff, state: Optimizer) -> Names:
     """Match each index with the moved tensor that went against its first moment, where one did.
 
     Chance gives a cosine of 0 ± 1/sqrt(n); what is matched is far above that and above all else.
@@ -63,7 +66,7 @@ def by_moves(diff: Diff, state: Optimizer) -> Mapping:
             continue
         rows = [_direction(state.moments[index]) for index in indices]
         found |= _matched(rows, indices, moved[shape])
-    return Mapping(found, f"the direction in which tensors moved, {len(found)} of them")
+    return Names(found, f"the direction in which tensors moved, {len(found)} of them")
 
 
 def _parameters(diff: Diff, side: str) -> list[TensorInfo]:
@@ -133,7 +136,8 @@ def _direction(moments: dict[str, Any]) -> NDArray[Any]:
     import numpy as np
 
     first, second = (sampled(moments[key]).astype(float) for key in ("exp_avg", "exp_avg_sq"))
-    return -first / (np.sqrt(np.abs(second)) + 1e-12)
+    direction: NDArray[Any] = -first / (np.sqrt(np.abs(second)) + 1e-12)
+    return direction
 
 
 def _matched(

@@ -19,7 +19,7 @@ def sampled(values: Values) -> NDArray[Any]:
 
     count = values.info.count
     if count <= SAMPLE:
-        return values.span(0, count) if count else np.zeros(0)  # type: ignore[no-any-return]
+        return values.span(0, count) if count else np.zeros(0)
     length = SAMPLE // _SPANS
     starts = [round(at * (count - length) / (_SPANS - 1)) for at in range(_SPANS)]
     return np.concatenate([values.span(start, start + length) for start in starts])

@@ -1,0 +1,63 @@
+"""Fills a store with versions of models, as years of a team would: `bench.stored PATH COUNT`.
+
+Every model has a hundred versions (fewer of the last one) with six metrics, per-example scores in
+the newest two alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from random import Random
+
+from difflens.evidences import Example
+from difflens.snapshots import ArchitectureInfo, ModelMetrics, ModelSnapshot, TrainingConfig
+from difflens.store import open_store
+
+VERSIONS = 100
+_SCORED = 500
+_BATCH = 5_000
+
+
+def snapshots(count: int) -> Iterator[ModelSnapshot]:
+    """Yield so many snapshots, version after version of each model."""
+    draw = Random(0)  # noqa: S311  data, not secrets
+    for at in range(count):
+        model, version = divmod(at, VERSIONS)
+        accuracy = min(0.99, 0.8 + version / 1000 + draw.gauss(0, 0.01))
+        scored = version >= VERSIONS - 2 or at >= count - 2
+        yield ModelSnapshot(
+            name=f"model-{model:04}",
+            version=str(version),
+            timestamp=f"2025-01-01T{at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02}Z",
+            metrics=ModelMetrics(
+                val_accuracy=accuracy,
+                val_loss=draw.uniform(0.1, 0.5),
+                inference_latency_ms=draw.uniform(5, 50),
+                memory_usage_mb=draw.uniform(100, 900),
+                model_size_mb=draw.uniform(100, 900),
+                custom_metrics={"f1": draw.uniform(0.7, 0.9)},
+            ),
+            architecture=ArchitectureInfo(parameter_count=124_000_000 + model, layer_count=12),
+            training_config=TrainingConfig(learning_rate=1e-3, batch_size=64),
+            evals=tuple(
+                Example(str(place), float(draw.random() < accuracy), "exact_match")
+                for place in range(_SCORED if scored else 0)
+            ),
+        )
+
+
+def main(path: str, count: int) -> None:
+    """Fill the store, some thousands at a time."""
+    batch = []
+    with open_store(path) as store:
+        for snapshot in snapshots(count):
+            batch.append(snapshot)
+            if len(batch) == _BATCH:
+                store.put_all(batch)
+                batch.clear()
+        store.put_all(batch)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

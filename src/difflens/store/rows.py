@@ -1,0 +1,109 @@
+"""Records as rows and rows as records: compact JSON with a digest, and figures one by one."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..ab_results import ABTestResult
+from ..comparisons import ModelComparisonResult, VersionDiff
+from ..errors import SnapshotError, StoreError
+from ..kept import Kept
+from ..regression_results import RegressionDetectionResult
+from ..snapshots import ModelMetrics, ModelSnapshot
+from .places import Place
+
+KeptT = TypeVar("KeptT", bound=Kept)
+
+KINDS: dict[type[Kept], str] = {
+    ModelComparisonResult: "comparison",
+    ABTestResult: "ab_test",
+    VersionDiff: "version_diff",
+    RegressionDetectionResult: "regression",
+}
+
+
+def snapshot_row(snapshot: ModelSnapshot) -> dict[str, Any]:
+    """Give the row of a snapshot."""
+    parameters = snapshot.architecture.parameter_count
+    return {
+        "id": snapshot.id,
+        "name": snapshot.name,
+        "version": snapshot.version,
+        "current": True,
+        "timestamp": snapshot.timestamp,
+        "commit_hash": snapshot.commit_hash,
+        "parameter_count": None if parameters is None else str(parameters),
+        **_body(snapshot),
+    }
+
+
+def result_row(result: Kept) -> dict[str, Any]:
+    """Give the row of a result."""
+    kind = KINDS.get(type(result))
+    if kind is None:
+        raise SnapshotError(f"{type(result).__name__} is nothing that a store keeps")
+    moment = getattr(result, "timestamp", None) or getattr(result, "end_time", "")
+    return {"kind": kind, "timestamp": moment, **_body(result)}
+
+
+def figures_of(snapshot: ModelSnapshot) -> dict[str, float]:
+    """Give every finite number that can be ranked or charted, by the name of its metric.
+
+    A metric with replicates and no single value stands as their mean.
+    """
+    metrics = snapshot.metrics
+    given: dict[str, Any] = {
+        metric: sum(values) / len(values)
+        for metric, values in snapshot.replicates.items()
+        if values
+    }
+    given |= metrics.custom_metrics
+    given |= {
+        field: getattr(metrics, field)
+        for field in ModelMetrics.__struct_fields__
+        if field not in ("custom_metrics", "missing")
+    }
+    return {
+        metric: float(value) for metric, value in given.items() if isinstance(value, (int, float))
+    }
+
+
+def read(kind: type[KeptT], row: Any, place: Place, what: str) -> KeptT:
+    """Read a record from its row; a body that is not the one recorded is refused."""
+    body = row.body
+    if not isinstance(body, str) or _digest(body) != row.digest:
+        raise StoreError(place.shown, f"{what} is damaged: its digest does not fit its content")
+    try:
+        return kind.from_json(body)
+    except SnapshotError as error:
+        raise StoreError(place.shown, f"{what} cannot be read: {error.reason}") from error
+
+
+def _body(record: Kept) -> dict[str, str]:
+    body = msgspec.json.encode(_without_defaults(record, record.to_dict())).decode()
+    return {"body": body, "digest": _digest(body)}
+
+
+def _digest(body: str) -> str:
+    return sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_defaults(record: Kept, data: dict[str, Any]) -> dict[str, Any]:
+    """Leave out nulls, and reasons that are made anew when the record is read."""
+    packed: dict[str, Any] = {}
+    for field, value in data.items():
+        original = getattr(record, field)
+        if value is None and record.says_why is None:
+            packed[field] = None
+        elif isinstance(original, Kept):
+            packed[field] = _without_defaults(original, value)
+        elif field == "missing" and record.says_why:
+            kept = [each for each in value if (each["needs"], each["why"]) != record.says_why]
+            if kept:
+                packed[field] = kept
+        elif value is not None:
+            packed[field] = value
+    return packed

@@ -1,0 +1,1 @@
+"""What versions of a model say when they are held side by side: pure functions of snapshots."""

@@ -1,0 +1,165 @@
+"""All weights of a model in a few numbers, read piece by piece, and each tensor's fingerprint.
+
+Percentiles are exact up to `SAMPLE` weights; of more, one is drawn from each of as many equal
+stretches, with a fixed seed, and the share of weights below a percentile is then off by at most
+`percentile_error` (Dvoretzky-Kiefer-Wolfowitz, 95 %).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite, log, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..analyses.anatomy.roles import is_parameter
+from ..dtypes import OPAQUE
+from ..inspection import inspect
+from ..measure.chunks import Side
+from ..measure.values import Values
+from ..records import Inspected, Missing, Stats, TensorInfo
+from ..snapshots import TensorSummary, WeightsSummary
+from ..sources.handed import Model, handed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SAMPLE, SEED = 10_000_000, 0
+PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
+_NUMBERLESS = OPAQUE | {"C64", "BOOL"}
+
+
+class Looked(NamedTuple):
+    """A model as it was read: its tensors, and its weights in brief."""
+
+    model: Inspected
+    summary: WeightsSummary
+
+
+class _Moments(NamedTuple):
+    """Count, mean and sum of squares about it, of finite values."""
+
+    n: int = 0
+    mean: float = 0.0
+    m2: float = 0.0
+
+    def plus(self, other: _Moments) -> _Moments:
+        """Merge: M2 = M2_a + M2_b + d² n_a n_b / n (Chan, Golub & LeVeque 1979)."""
+        n = self.n + other.n
+        if not n:
+            return self
+        gap = other.mean - self.mean
+        mean = self.mean + gap * other.n / n
+        return _Moments(n, mean, self.m2 + other.m2 + gap**2 * self.n * other.n / n)
+
+
+def look(
+    model: Model, *, threads: int | None = None, limits: Mapping[str, int] | None = None
+) -> Looked:
+    """Read every byte of a model once for its moments, once for its fingerprints, and sample it."""
+    found = inspect(model, statistics=True, digests=True, threads=threads, limits=limits)
+    counted = [each for each in found.tensors if _counts(each.info) and each.stats]
+    infos = [each.info for each in counted]
+    drawn, error = _sample(model, infos, limits)
+    facts: dict[str, Any] = _figures([(each.info, each.stats) for each in counted if each.stats])
+    if len(drawn):
+        facts |= {"percentiles": _percentiles(drawn), "percentile_error": error}
+    if not infos:
+        why = "the model holds no tensor of plain numbers"
+        fields = ("mean", "std_dev", "min", "max", "zero_count", "sparsity", "percentile_error")
+        facts["missing"] = tuple(Missing(field, "floating-point weights", why) for field in fields)
+    tensors = tuple(_tensor(each.info, each.stats, each.sha256) for each in found.tensors)
+    return Looked(found, WeightsSummary(
+        **facts, source=found.model.path, format=found.model.format,
+        size_bytes=found.model.size_bytes, content_hash=content_hash(tensors), tensors=tensors,
+    ))  # fmt: skip
+
+
+def content_hash(tensors: Iterable[TensorSummary]) -> str | None:
+    """Fingerprint a whole model: SHA-256 over its tensors in order of their names."""
+    import hashlib
+
+    whole = hashlib.sha256()
+    for each in sorted(tensors, key=lambda tensor: tensor.name):
+        if each.sha256 is None:
+            return None
+        line = f"{each.name}\0{each.dtype}\0{list(each.shape)}\0{each.sha256}\n"
+        whole.update(line.encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
+
+
+def _counts(info: TensorInfo) -> bool:
+    """Is it among the weights: numbers that training moves?"""
+    return info.dtype not in _NUMBERLESS and is_parameter(info.name, info.dtype)
+
+
+def _tensor(info: TensorInfo, stats: Stats | None, sha256: str | None) -> TensorSummary:
+    l2 = None
+    if stats and stats.mean is not None and stats.std is not None and not stats.nonfinite:
+        l2 = sqrt(info.count) * sqrt(stats.mean**2 + stats.std**2)
+    return TensorSummary(
+        name=info.name, dtype=info.dtype, shape=info.shape, count=info.count, sha256=sha256,
+        l2=l2 if l2 is not None and isfinite(l2) else None,
+    )  # fmt: skip
+
+
+def _figures(counted: list[tuple[TensorInfo, Stats]]) -> dict[str, Any]:
+    """Merge the statistics of all tensors."""
+    if not counted:
+        return {}
+    whole, lows, highs = _Moments(), [], []
+    for info, stats in counted:
+        finite = info.count - stats.nonfinite
+        if finite and stats.mean is not None and stats.std is not None:
+            whole = whole.plus(_Moments(finite, stats.mean, stats.std**2 * finite))
+        lows += [stats.min] if stats.min is not None else []
+        highs += [stats.max] if stats.max is not None else []
+    total = sum(info.count for info, _ in counted)
+    zeros = sum(stats.zeros for _, stats in counted)
+    found: dict[str, Any] = {
+        "count": total,
+        "nonfinite": sum(stats.nonfinite for _, stats in counted),
+        "zero_count": zeros,
+        "sparsity": zeros / total if total else None,
+    }
+    if whole.n and lows and highs:
+        found |= {"mean": whole.mean, "std_dev": sqrt(whole.m2 / whole.n)}
+        found |= {"min": min(lows), "max": max(highs)}
+    return found
+
+
+def _sample(
+    model: Model, infos: list[TensorInfo], limits: Mapping[str, int] | None
+) -> tuple[NDArray[Any], float]:
+    """Draw finite weights, the same for the same model; give them with the error of their ranks."""
+    import numpy as np
+
+    _, source = handed(model, None, limits)
+    stretch = max(1, -(-sum(info.count for info in infos) // SAMPLE))
+    random = np.random.default_rng(SEED)
+    parts = [np.empty(0, np.float32)]
+    for info in infos:
+        for piece in Values(Side(source, info)).pieces():
+            if stretch > 1:
+                starts = np.arange(0, len(piece), stretch)
+                drawn = starts + random.integers(0, stretch, len(starts))
+                parts.append(piece[np.minimum(drawn, len(piece) - 1)])
+            else:
+                parts.append(piece)
+    source.confirm()
+    source.close()
+    every = np.concatenate(parts)
+    every = every[np.isfinite(every)]
+    return every, sqrt(log(2 / 0.05) / (2 * max(1, len(every)))) if stretch > 1 else 0.0
+
+
+def _percentiles(values: NDArray[Any]) -> dict[str, float]:
+    """Give the percentiles of type 7; sorted in place, since they may be many."""
+    import numpy as np
+
+    values.sort()
+    places = (len(values) - 1) * np.array(PERCENTILES) / 100
+    low = places.astype(np.int64)
+    below = values[low].astype(np.float64)
+    above = values[np.minimum(low + 1, len(values) - 1)].astype(np.float64)
+    found = below + (above - below) * (places - low)
+    return {f"p{rank}": float(each) for rank, each in zip(PERCENTILES, found, strict=True)}

@@ -1,0 +1,32 @@
+"""Stores to test: every test that asks for `url` runs on both databases."""
+
+import pytest
+from store.servers import running
+
+from difflens.store import open_store
+
+
+@pytest.fixture(scope="session")
+def started():
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(started):
+    if started is None:
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    return started
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    return request.getfixturevalue("server").fresh()
+
+
+@pytest.fixture
+def store(url):
+    with open_store(url, patience=20) as opened:
+        yield opened
