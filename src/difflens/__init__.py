@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .comparisons import TensorChanges as TensorChanges
     from .comparisons import VersionDiff as VersionDiff
     from .comparisons import WeightChangesSummary as WeightChangesSummary
+    from .debugger import DifferentialDebugger as DifferentialDebugger
     from .errors import DifflensError as DifflensError
     from .gathering import gather as gather
     from .library import diff as diff
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .snapshots import TrainingConfig as TrainingConfig
     from .snapshots import WeightsSummary as WeightsSummary
     from .sources import open_model as open_model
+    from .versions.snapshot import snapshot_of as snapshot_of
 
 __version__ = "0.1.0"
 
@@ -73,6 +75,7 @@ _HOMES = {
     "ChangePoint": "regression_results",
     "ComparisonSummary": "comparisons",
     "ConfigChange": "comparisons",
+    "DifferentialDebugger": "debugger",
     "DifferentialDebuggingConfig": "snapshots",
     "DifferentialDebuggingReport": "regression_results",
     "DifflensError": "errors",
@@ -112,6 +115,7 @@ _HOMES = {
     "gather": "gathering",
     "open_model": "sources",
     "read_policy": "library",
+    "snapshot_of": "versions.snapshot",
 }
 __all__ = [
     "ABTestConclusion",
@@ -125,6 +129,7 @@ __all__ = [
     "ChangePoint",
     "ComparisonSummary",
     "ConfigChange",
+    "DifferentialDebugger",
     "DifferentialDebuggingConfig",
     "DifferentialDebuggingReport",
     "DifflensError",
@@ -164,6 +169,7 @@ __all__ = [
     "gather",
     "open_model",
     "read_policy",
+    "snapshot_of",
 ]
 
 

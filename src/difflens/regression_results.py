@@ -137,6 +137,7 @@ class RegressionDetectionResult(Result, frozen=True, kw_only=True):
     policy: dict[str, Any] = {}
     level: float = 0.95
     seed: int = 0
+    histories: tuple[MetricHistory, ...] = ()  # of what was held against past versions
 
 
 class MetricPoint(Kept, frozen=True, kw_only=True):
@@ -170,6 +171,9 @@ class MetricHistory(Kept, frozen=True, kw_only=True):
     slope_interval: Interval | None = None
     trend_p: float | None = None
     left_out: int = 0  # older versions that are not among the points
+    limits: Interval | None = None  # where the next value should lie, by the present level
+    alarms: tuple[str, ...] = ()  # versions at which a cumulative sum passed its limit
+    in_control_run_length: float | None = None  # versions between false alarms of those sums
     note: str = ""
 
 

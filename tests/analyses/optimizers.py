@@ -29,6 +29,9 @@ def adam_state(
     return Optimizer(tuple(groups or [group]), held)
 
 
+BEFORE = 12  # steps that were taken before the left checkpoint
+
+
 class Trained:
     """A small network trained by AdamW, with the weights before and after the last `gap` steps."""
 
@@ -42,7 +45,7 @@ class Trained:
         ).to(dtype)  # fmt: skip
         self.net, self._dtype, self._names = net, dtype, names
         self.optimizer = torch.optim.AdamW(self._groups(split), lr=3e-4, weight_decay=0.01)
-        for _ in range(40):
+        for _ in range(BEFORE):
             self._step()
         self.left = self._weights()
         for _ in range(gap):

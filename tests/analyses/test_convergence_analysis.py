@@ -25,12 +25,12 @@ from difflens.records import Policy
 
 MODEL = decoder()
 TUNED = changed(MODEL, nudged, "mlp")
+PAIR = diff(MODEL, TUNED)
 CONSTANT = Log({"learning_rate": tuple((10.0 * at, 1e-3) for at in range(200))})
 
 
-def convergence(path=None, log=None, policy=None, left=MODEL, right=TUNED, **options):
-    evidence = Evidence(trajectory=path, log=log)
-    return ask("convergence_analysis", diff(left, right, **options), evidence, policy or Policy())
+def convergence(path=None, log=None):
+    return ask("convergence_analysis", PAIR, Evidence(trajectory=path, log=log), Policy())
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_loss_of_the_log_is_read_over_the_checkpoints():
 def test_noise_about_a_point_is_called_so_and_a_walk_is_not(repeats):
     noise = walks = 0
     for seed in range(repeats):
-        how = {"points": 8, "tensors": 12, "size": 100, "seed": seed}
+        how = {"points": 8, "tensors": 12, "size": 50, "seed": seed}
         noise += (
             convergence(trajectory(stationary, **how), CONSTANT).fields["status"] == "converged"
         )

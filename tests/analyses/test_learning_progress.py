@@ -13,11 +13,11 @@ from difflens.records import MetricRule, Policy
 
 MODEL = decoder()
 TUNED = changed(MODEL, nudged, "mlp")
+PAIR = diff(MODEL, TUNED)
 
 
-def progress(evidence=None, policy=None, left=MODEL, right=TUNED, **options):
-    made = diff(left, right, **options)
-    return ask("learning_progress", made, evidence or Evidence(), policy or Policy())
+def progress(evidence=None, policy=None, pair=PAIR):
+    return ask("learning_progress", pair, evidence or Evidence(), policy or Policy())
 
 
 def logged(values, name="loss", left=0, right=None):
@@ -37,7 +37,7 @@ def falling(n=60, slope=-0.01, noise=0.02, seed=0):
 
 
 def test_a_model_against_itself_has_not_moved_and_its_trend_is_unknown():
-    fields = progress(right=MODEL).fields
+    fields = progress(pair=diff(MODEL, MODEL)).fields
 
     assert (fields["magnitude"], fields["rel_l2"]) == (0, 0)
     assert fields["trend"] is None
@@ -59,14 +59,14 @@ def test_magnitude_lies_between_0_and_1_and_forgets_a_common_scale(one, other, s
     left, right = ({"w": np.full(5, value, np.float32)} for value in (one, other))
     scaled = [{"w": side["w"] * np.float32(scale)} for side in (left, right)]
 
-    plain = progress(left=left, right=right).fields["magnitude"]
+    plain = progress(pair=diff(left, right)).fields["magnitude"]
 
     assert plain is None or 0 <= plain <= 1
-    assert progress(left=scaled[0], right=scaled[1]).fields["magnitude"] == plain
+    assert progress(pair=diff(*scaled)).fields["magnitude"] == plain
 
 
 def test_a_model_and_its_negative_are_as_far_apart_as_can_be():
-    fields = progress(right={name: -value for name, value in MODEL.items()}).fields
+    fields = progress(pair=diff(MODEL, {name: -each for name, each in MODEL.items()})).fields
 
     assert fields["magnitude"] == pytest.approx(1)
 
@@ -80,7 +80,7 @@ def test_two_weight_files_do_not_tell_a_trend_and_say_what_would():
 
 
 def test_headers_alone_tell_no_magnitude():
-    envelope = progress(shape_only=True)
+    envelope = progress(pair=diff(MODEL, TUNED, shape_only=True))
 
     assert envelope.status == "not_enough_information"
     assert envelope.fields["magnitude"] is None

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 from analyses.models import changed, decoder, nudged
-from analyses.optimizers import Trained, adam_state
+from analyses.optimizers import BEFORE, Trained, adam_state
 
 from difflens.analyses import ask
 from difflens.evidence.optimizer import optimizer
@@ -33,7 +33,7 @@ def read(tmp_path):
 
 
 def test_one_step_of_adamw_gives_back_its_rate_and_decay(read):
-    trained = Trained()
+    trained = Trained(width=160)
 
     fields = rates(read(trained), left=trained.left, right=trained.right).fields
 
@@ -137,7 +137,9 @@ def test_effective_rates_are_those_of_the_moments(read):
     parameters = dict(trained.net.named_parameters())
     for each in told:
         state = trained.optimizer.state[parameters[each["name"]]]
-        below = (state["exp_avg_sq"] / (1 - 0.999**41)).sqrt().numpy().astype(float) + 1e-8
+        below = (state["exp_avg_sq"] / (1 - 0.999 ** (BEFORE + 1))).sqrt().numpy().astype(
+            float
+        ) + 1e-8
         assert each["median"] == pytest.approx(3e-4 / np.median(below), rel=1e-5)
     assert [each["name"] for each in told] == list(parameters)
 

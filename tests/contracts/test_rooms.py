@@ -38,6 +38,8 @@ ROOMS: dict[str, set[str]] = {
     "analyses": GROUND | {"measure", "stats"},
     "judge": GROUND | {"stats"},
     "store": GROUND,
+    "versions": GROUND | {"stats", "analyses", "measure", "sources", "pipeline", "inspection"},
+    "debugger": GROUND | {"store", "versions"},
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
@@ -76,10 +78,11 @@ STANDARD = {
         "render",
         "cli",
         "store",
+        "versions",
     },
 }
 LATE = {
-    "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing"},
+    "numpy": {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing", "versions"},
     "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},

@@ -22,8 +22,12 @@ def server(started):
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/store.db"
-    return request.getfixturevalue("server").fresh()
+        yield f"sqlite:///{tmp_path}/store.db"
+        return
+    server = request.getfixturevalue("server")
+    address = server.fresh()
+    yield address
+    server.forget(address)
 
 
 @pytest.fixture

@@ -15,11 +15,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine, event
+import alembic.command  # noqa: F401  read once, not in every child
+import psycopg
+from sqlalchemy import Engine, create_engine, event
 
 from difflens.errors import StoreError
 from difflens.snapshots import ModelSnapshot
 from difflens.store import open_store
+
+
+create_engine("sqlite://")
+create_engine("postgresql+psycopg://", module=psycopg)
 
 
 def snap(version: str, size: int = 0) -> ModelSnapshot:
@@ -167,4 +173,4 @@ def full(path: str, step: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     what = {"kills": kills, "every_call": every_call, "writers": writers, "full": full}
-    print(json.dumps(what[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))))
+    sys.stdout.write(json.dumps(what[sys.argv[1]](sys.argv[2], *map(int, sys.argv[3:]))))

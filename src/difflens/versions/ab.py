@@ -11,7 +11,7 @@ from ..ab_results import ABTestConfig, ABTestResult, StatisticalTestResult, Verd
 from ..errors import InsufficientData
 from ..kept import made as record_of
 from ..kept import now
-from ..records import Interval, Missing
+from ..records import Missing
 from ..stats.comparison import Comparison
 from ..stats.decision import decide
 from ..stats.directions import direction as known_direction
@@ -20,9 +20,9 @@ from ..stats.posterior import probability_fixes_prevail, probability_worse
 from .arms import Arm, Sides, arms, described, sides, summary_stats
 from .conclusion import conclude
 from .metrics import BUILTIN, relative
-from .pairwise import ADJUST
+from .pairwise import ADJUST, effect_interval
 from .peeking import Peeked, peeked
-from .planning import plan, practical
+from .planning import Plan, plan, practical
 from .tested import Tested, tested
 
 _WORDS: dict[str, Verdict] = {
@@ -119,33 +119,26 @@ def _direction(metric: str) -> Direction | None:
 
 
 def _result(metric: _Metric, config: ABTestConfig) -> StatisticalTestResult:
+    """Put one metric down; its p is not adjusted yet."""
     made, both = metric.found.made, metric.sides
     planned = plan(metric.found, both, config)
-    mirrored = _mirrored(made)
-    margin = config.margin or None
-    word = decide(mirrored, metric.direction, margin, config.alpha)
-    verdict = _WORDS[word.word]
-    if verdict == "inconclusive" and metric.direction is None and _leaves_out_zero(made):
-        verdict = "different"
-    gaps = _gaps(metric, planned.detectable, planned.needed, planned.why, config)
-    mean = sum(both.left) / len(both.left), sum(both.right) / len(both.right)
-    ratio = relative(mean[1], mean[0])
+    verdict, reason = _verdict(metric, config)
+    means = sum(both.left) / len(both.left), sum(both.right) / len(both.right)
+    ends = None if made.low is None or made.high is None else (made.low, made.high)
     return StatisticalTestResult(
         test_type=metric.found.name,
         statistic=made.statistic,
         p_value=made.p,
         effect_size=metric.found.effect,
-        confidence_interval=None
-        if made.low is None or made.high is None
-        else (made.low, made.high),
+        confidence_interval=ends,
         metric=metric.name,
         direction=metric.direction,
         difference=made.difference,
-        relative_difference=ratio,
+        relative_difference=relative(means[1], means[0]),
         level=made.level,
         df=made.df,
         effect_name=metric.found.effect_name if metric.found.effect is not None else "",
-        effect_interval=_effect_interval(made),
+        effect_interval=effect_interval(made),
         n_a=len(both.left),
         n_b=len(both.right),
         paired=both.is_paired,
@@ -154,12 +147,21 @@ def _result(metric: _Metric, config: ABTestConfig) -> StatisticalTestResult:
         practical=practical(metric.found, both, config),
         minimal_detectable_effect=planned.detectable,
         required_sample_size=planned.needed,
-        probability_b_better=_probability(metric, mirrored),
+        probability_b_better=_probability(metric, _mirrored(made)),
         further=metric.found.further,
         assumptions=_assumptions(metric),
-        note="; ".join(filter(None, (word.reason, both.note, made.note))),
-        missing=gaps,
+        note="; ".join(filter(None, (reason, both.note, made.note))),
+        missing=_gaps(metric, planned, config),
     )
+
+
+def _verdict(metric: _Metric, config: ABTestConfig) -> tuple[Verdict, str]:
+    """Say how B stands against A, by the interval."""
+    made = metric.found.made
+    word = decide(_mirrored(made), metric.direction, config.margin or None, config.alpha)
+    if word.word == "inconclusive" and metric.direction is None and _leaves_out_zero(made):
+        return "different", word.reason
+    return _WORDS[word.word], f"{config.model_b}: {word.reason}"
 
 
 def _adjusted(
@@ -196,12 +198,6 @@ def _leaves_out_zero(made: Comparison) -> bool:
     return made.low is not None and made.high is not None and (made.low > 0 or made.high < 0)
 
 
-def _effect_interval(made: Comparison) -> Interval | None:
-    if made.effect_low is None or made.effect_high is None:
-        return None
-    return Interval(made.effect_low, made.effect_high, made.level, "non-central t", made.n_right)
-
-
 def _probability(metric: _Metric, mirrored: Comparison) -> float | None:
     """Give P(B better | data) under a flat prior, where the method has a posterior."""
     if metric.direction is None or metric.looks:
@@ -214,9 +210,7 @@ def _probability(metric: _Metric, mirrored: Comparison) -> float | None:
     return None if worse is None else 1 - worse
 
 
-def _gaps(
-    metric: _Metric, seen: float | None, needed: int | None, why: str, config: ABTestConfig
-) -> tuple[Missing, ...]:
+def _gaps(metric: _Metric, planned: Plan, config: ABTestConfig) -> tuple[Missing, ...]:
     """Say why a field is null."""
     made, found = metric.found.made, []
     untested = _NO_P if config.sequential else made.note or "nothing varies"
@@ -230,10 +224,10 @@ def _gaps(
     if metric.direction is None:
         needs = f"--direction, or directions.{metric.name}"
         found.append(Missing("direction", needs, "its name does not tell which way is better"))
-    if seen is None:
+    if planned.detectable is None:
         found.append(Missing("minimal_detectable_effect", "a standard error", untested))
-    if needed is None:
-        found.append(Missing("required_sample_size", "--min-effect", why))
+    if planned.needed is None:
+        found.append(Missing("required_sample_size", "--min-effect", planned.why))
     return tuple(found)
 
 

@@ -19,9 +19,11 @@ from ..records import SAME, Delta, Missing
 from ..snapshots import WeightsSummary
 from ..sources.handed import Model
 from .tensors import changed_names, tensor_changes
-from .weights import look
+from .weights import fingerprint
 
 _MOVES = ("avg_magnitude", "max_change", "significant_change_ratio", "relative_l2", "cosine")
+
+_STRUCTURE = ("added", "removed", "reshaped", "recast", "renamed")
 
 
 def weight_changes(
@@ -34,10 +36,12 @@ def weight_changes(
     warnings: list[str] = []
     listed = tensor_changes(left, right)
     if left_file is not None and right_file is not None:
-        return _by_elements(pipeline.diff(left_file, right_file, always=True), listed), warnings
+        diff = pipeline.diff(left_file, right_file, always=True)
+        return _by_elements(diff, listed, _distance(left, right)), warnings
     files = [_file(side, warnings) for side in (left, right)]
     if files[0] and files[1]:
-        return _by_elements(pipeline.diff(files[0], files[1], always=True), listed), warnings
+        diff = pipeline.diff(files[0], files[1], always=True)
+        return _by_elements(diff, listed, _distance(left, right)), warnings
     if listed is not None and listed.changed is not None:
         return _by_hashes(left, right, listed), warnings
     return _by_percentiles(left, right, listed), warnings
@@ -48,7 +52,7 @@ def _file(weights: WeightsSummary, warnings: list[str]) -> str | None:
     if not weights.source or not weights.content_hash or not Path(weights.source).exists():
         return None
     try:
-        found = look(weights.source).summary.content_hash
+        found = fingerprint(weights.source)
     except DifflensError as error:
         warnings.append(f"the weights cannot be read any more: {error}")
         return None
@@ -58,7 +62,9 @@ def _file(weights: WeightsSummary, warnings: list[str]) -> str | None:
     return weights.source
 
 
-def _by_elements(diff: Diff, listed: TensorChanges | None) -> WeightChangesSummary:
+def _by_elements(
+    diff: Diff, listed: TensorChanges | None, distance: float | None
+) -> WeightChangesSummary:
     """Sum up a diff: mean |d|, max |d|, ‖d‖/‖w‖, share of elements beyond storage rounding."""
     elements = moved = 0
     abs_sum = square_sum = left_square = right_square = dot = largest = 0.0
@@ -88,6 +94,7 @@ def _by_elements(diff: Diff, listed: TensorChanges | None) -> WeightChangesSumma
         basis="elements",
         relative_l2=0.0 if same else relative,
         cosine=1.0 if same else dot / norm if norm else None,
+        distribution_distance=distance,
         layers=tuple(changed),
         tensors=listed,
         missing=tuple(
@@ -113,6 +120,11 @@ def _layer(delta: Delta) -> LayerChange:
 def _by_hashes(
     left: WeightsSummary, right: WeightsSummary, listed: TensorChanges
 ) -> WeightChangesSummary:
+    if not listed.changed and not any(getattr(listed, kind) for kind in _STRUCTURE):
+        return WeightChangesSummary(
+            avg_magnitude=0.0, max_change=0.0, significant_change_ratio=0.0, relative_l2=0.0,
+            cosine=1.0, distribution_distance=0.0, basis="hashes", tensors=listed,
+        )  # fmt: skip
     why = "summary only: fingerprints tell which tensors changed, not how far"
     return WeightChangesSummary(
         layer_changes=dict.fromkeys(changed_names(left, right)),

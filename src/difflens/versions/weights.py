@@ -74,6 +74,12 @@ def look(
     ))  # fmt: skip
 
 
+def fingerprint(model: Model, *, threads: int | None = None) -> str | None:
+    """Hash a model's tensors and nothing more: is it the one that was recorded?"""
+    found = inspect(model, digests=True, threads=threads)
+    return content_hash(_tensor(each.info, None, each.sha256) for each in found.tensors)
+
+
 def content_hash(tensors: Iterable[TensorSummary]) -> str | None:
     """Fingerprint a whole model: SHA-256 over its tensors in order of their names."""
     import hashlib

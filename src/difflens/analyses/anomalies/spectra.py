@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 1 << 26  # elements of a matrix that is held as a whole
 _FULL = 2048  # smaller side up to which all singular values are taken
-_ITERATIONS, _SEED = 12, 0
+_ITERATIONS, _SEED = 5, 0  # a value thrice the others outgrows 768 of them in three
 _SLACK = 0.8  # a power iteration stops short of the largest singular value
 
 
@@ -76,15 +76,17 @@ def _leading(diff: Diff, side: Any, name: str, matrix: Matrix) -> float:
     """Approach the largest singular value from below by power iteration."""
     import numpy as np
 
-    whole = np.concatenate(
-        [finite(each) for each in chunks(diff.values(side, name), matrix)],
-        axis=0 if matrix.is_tall else 1,
-    )
+    values = diff.values(side, name)
+    with np.errstate(over="ignore"):
+        whole = np.asarray(values.span(0, values.info.count), np.float32)
     size = float(np.abs(whole).max())
+    if not np.isfinite(size):
+        whole = np.where(np.isfinite(whole), whole, 0)
+        size = float(np.abs(whole).max())
     if not size:
         return 0.0
-    whole = np.asarray(whole / size, np.float32)
-    vector = np.random.default_rng(_SEED).standard_normal((whole.shape[1],)).astype(np.float32)
+    whole = (whole / np.float32(size)).reshape(matrix.rows, matrix.columns)
+    vector = np.random.default_rng(_SEED).standard_normal(matrix.columns, np.float32)
     grown = 0.0
     for _ in range(_ITERATIONS):
         vector /= np.linalg.norm(vector) or 1.0

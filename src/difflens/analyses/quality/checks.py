@@ -7,7 +7,7 @@ is tested as a margin, and a test without a p (a bootstrap) takes part like the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ...diffs import Diff
 from ...evidences import Evidence
@@ -35,8 +35,15 @@ def checks(
     diff: Diff | None = None,
 ) -> list[Check]:
     """Judge each metric once, by its strongest evidence; a diff remembers what was resampled."""
-    found = [judged(trial, policy, settings.alpha) for trial in _tried(evidence, settings, diff)]
-    return stepped_down(_adjusted(found), settings.alpha, line)
+    return held(_tried(evidence, settings, diff), policy, settings, line)
+
+
+def held(
+    found: Iterable[Trial], policy: Policy, settings: Settings, line: Line = margin_of
+) -> list[Check]:
+    """Judge trials as one family, wherever they came from."""
+    every = [judged(trial, policy, settings.alpha) for trial in found]
+    return stepped_down(_adjusted(every), settings.alpha, line)
 
 
 def _tried(evidence: Evidence, settings: Settings, diff: Diff | None) -> list[Trial]:

@@ -1,0 +1,123 @@
+"""One metric over past versions: its level, its jumps, its drift, and where the next should lie.
+
+Only the present level counts as noise: what came before the last jump was another regime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..evidences import Past
+from ..records import Interval
+from ..regression_results import ChangePoint, MetricHistory, MetricPoint
+from ..stats.change_points import change_points
+from ..stats.cusum import LEAST as BASELINE
+from ..stats.cusum import baseline, cusum
+from ..stats.equivalence import Direction
+from ..stats.prediction import LEAST, against_history
+from ..stats.trend import mann_kendall, theil_sen
+
+LONGEST = 100  # versions looked at: the newest
+_JUMPS = 8  # versions below which a jump cannot be told from noise
+_TREND = 5  # versions below which a drift cannot
+
+
+class Course(NamedTuple):
+    """A metric's history, and those of its values that belong to the present level."""
+
+    history: MetricHistory
+    present: tuple[Past, ...]
+
+
+def course(
+    model: str,
+    metric: str,
+    past: Iterable[Past],
+    direction: Direction | None = None,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> Course:
+    """Look at the newest versions of one metric, oldest first."""
+    every = list(past)
+    points = every[-LONGEST:]
+    values = [each.value for each in points]
+    enough = len(values) >= _JUMPS
+    jumps = change_points(values, alpha=alpha, seed=seed) if enough else ()
+    since = jumps[-1].index if jumps else 0
+    present = points[since:]
+    drift = _drift(values, alpha, seed)
+    alarms, length = _alarms(points)
+    found = MetricHistory(
+        model=model,
+        metric=metric,
+        direction=direction,
+        points=tuple(
+            MetricPoint(version=each.version, timestamp=each.time or "", value=each.value)
+            for each in points
+        ),
+        change_points=tuple(
+            ChangePoint(
+                version=points[jump.index].version, before=jump.before, after=jump.after, p=jump.p
+            )
+            for jump in jumps
+        ),
+        slope=drift.slope,
+        slope_interval=drift.interval,
+        trend_p=drift.p,
+        left_out=len(every) - len(points),
+        limits=_limits([each.value for each in present], alpha),
+        alarms=alarms,
+        in_control_run_length=length,
+        note=_note(points, since, len(present)),
+    )
+    return Course(found, tuple(present))
+
+
+class _Drift(NamedTuple):
+    slope: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+
+
+def _drift(values: Sequence[float], alpha: float, seed: int) -> _Drift:
+    if len(values) < _TREND:
+        return _Drift()
+    slope = theil_sen(list(range(len(values))), values, 1 - alpha)
+    if slope is None:
+        return _Drift()
+    ends = None
+    if slope.low is not None and slope.high is not None:
+        ends = Interval(slope.low, slope.high, 1 - alpha, "Sen", len(values))
+    return _Drift(slope.value, ends, mann_kendall(values, seed=seed).p)
+
+
+def _limits(present: Sequence[float], alpha: float) -> Interval | None:
+    """Give the prediction interval of the next value; its middle stands for what to expect."""
+    if len(present) < LEAST:
+        return None
+    found = against_history(present, present[-1], 1 - alpha)
+    if found is None:
+        return None
+    return Interval(found.low, found.high, 1 - alpha, "prediction interval", found.n)
+
+
+def _alarms(points: Sequence[Past]) -> tuple[tuple[str, ...], float | None]:
+    """Learn from the first versions what is quiet, and watch the later ones by cumulative sums."""
+    if len(points) <= BASELINE:
+        return (), None
+    quiet = baseline([each.value for each in points[:BASELINE]])
+    if quiet is None:
+        return (), None
+    later = points[BASELINE:]
+    found = cusum([each.value for each in later], quiet.mean, quiet.deviation, phi=quiet.phi)
+    return tuple(later[at].version for at in found.alarms), found.in_control_run_length
+
+
+def _note(points: Sequence[Past], since: int, present: int) -> str:
+    if len(points) < LEAST:
+        return f"{len(points)} versions, {LEAST} are needed"
+    if since and present < LEAST:
+        return f"a new level since {points[since].version}: {present} of {LEAST} versions"
+    return f"the level since {points[since].version}" if since else ""
