@@ -75,9 +75,9 @@ def _say(answer: Answer, factors: list[Factor]) -> None:
         [{"factor": each.name, "needs": each.needs, "why": each.why} for each in unknown],
         basis="factors without evidence; unknown ranks above medium where it is required",
     )
-    mitigations = [f"{each.name}: {each.mitigation}" for each in factors
-                   if each.level != "low" and each.mitigation]  # fmt: skip
-    mitigations += [f"{each.name}: hand in {each.needs}" for each in unknown]
+    mitigations = [{"factor": each.name, "do": each.mitigation} for each in factors
+                   if each.level not in {"low", "unknown"} and each.mitigation]  # fmt: skip
+    mitigations += [{"factor": each.name, "do": f"hand in {each.needs}"} for each in unknown]
     answer.say("mitigations", mitigations, basis="from the factors that are not low")
 
 

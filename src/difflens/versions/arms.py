@@ -20,7 +20,7 @@ class Arm(NamedTuple):
 
     values: tuple[float, ...]
     ids: tuple[str, ...] | None = None
-    clusters: tuple[str, ...] | None = None
+    clusters: tuple[str | None, ...] | None = None
 
     @property
     def finite(self) -> tuple[float, ...]:
@@ -73,11 +73,7 @@ def _arm(data: Any, name: str) -> Arm:
 
 def _examples(items: Sequence[Example]) -> Arm:
     clusters = tuple(each.cluster for each in items)
-    known = (
-        tuple(str(each) for each in clusters)
-        if all(each is not None for each in clusters)
-        else None
-    )
+    known = clusters if any(each is not None for each in clusters) else None
     return Arm(tuple(each.score for each in items), tuple(each.id for each in items), known)
 
 
@@ -105,10 +101,15 @@ def sides(left: Arm, right: Arm, metric: str, config: ABTestConfig) -> Sides:
 
 
 def _of_finite(arm: Arm) -> tuple[str, ...] | None:
+    """Give the clusters of the finite values; one without a cluster is one of its own."""
     if arm.clusters is None:
         return None
-    pairs = zip(arm.values, arm.clusters, strict=True)
-    return tuple(cluster for value, cluster in pairs if isfinite(value))
+    rows = enumerate(zip(arm.values, arm.clusters, strict=True))
+    return tuple(
+        f"value {place}" if cluster is None else f"cluster {cluster}"
+        for place, (value, cluster) in rows
+        if isfinite(value)
+    )
 
 
 def _joined(left: Arm, right: Arm, metric: str) -> Sides | None:
