@@ -94,5 +94,6 @@ def read_policy(path: str | PathLike[str]) -> Policy:
     """Read a policy (TOML): thresholds by analysis, rules of metrics, gates that must pass."""
     from .analyses import analysis
     from .evidence.policy import Known, policy
+    from .versions.severity import SECTION, THRESHOLDS
 
-    return policy(fspath(path), Known.of(analysis))
+    return policy(fspath(path), Known.of(analysis).also(SECTION, THRESHOLDS))

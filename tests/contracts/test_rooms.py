@@ -43,7 +43,8 @@ ROOMS: dict[str, set[str]] = {
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
-    "library": GROUND | {"pipeline", "gathering", "evidence", "analyses", "render", "sources"},
+    "library": GROUND
+    | {"pipeline", "gathering", "evidence", "analyses", "render", "sources", "versions"},
     "cli": GROUND
     | {
         "pipeline",

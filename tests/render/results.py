@@ -218,6 +218,7 @@ def regressed(
                                 basis="evals", statistical=True, note=baseline),
                   MetricVerdict(metric="odd")),
         observed_changes=(f"learning_rate in {current}",),
+        histories=(course_of(current, baseline, 9),),
         warnings=(f"{current} is older than {baseline}",),
     )  # fmt: skip
 
@@ -233,7 +234,7 @@ def course_of(model: str, metric: str, count: int = 12, first: str = "v0") -> Me
     changes = (ChangePoint(version="v8", before=0.84, after=0.74, p=0.01),) if count > 8 else ()
     return MetricHistory(model=model, metric=metric, direction="higher", points=points,
                          change_points=changes, slope=0.01, trend_p=0.2, left_out=3,
-                         note="seeds")  # fmt: skip
+                         limits=Interval(0.7, 0.9), alarms=(first,), note="seeds")  # fmt: skip
 
 
 def reported(names: tuple[str, ...] = ("base@1", "tuned@1", "wide@2")) -> Any:

@@ -122,13 +122,13 @@ def gathered(left: str, right: str, options: dict[str, Any]) -> tuple[Evidence, 
 def _policy(options: dict[str, Any]) -> Policy:
     from msgspec.structs import replace
 
-    from ..analyses import analysis
-    from ..evidence.policy import Known, policy
+    from ..evidence.policy import policy
     from ..records import Policy
+    from ._policy import known
 
     path, mode = options["policy"], options["alert_mode"]
     limits = limits_of(options["limits"])
-    found = policy(path, Known.of(analysis), limits) if path else Policy()
+    found = policy(path, known(), limits) if path else Policy()
     if mode:
         alerts = found.thresholds.get(_ALERTS, {}) | {"mode": mode}
         found = replace(found, thresholds=found.thresholds | {_ALERTS: alerts})

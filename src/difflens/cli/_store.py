@@ -145,7 +145,7 @@ def policy_of(options: dict[str, Any]) -> Policy:
 
     if not options["policy"]:
         return Policy()
-    from ..analyses import analysis
-    from ..evidence.policy import Known, policy
+    from ..evidence.policy import policy
+    from ._policy import known
 
-    return policy(options["policy"], Known.of(analysis))
+    return policy(options["policy"], known())

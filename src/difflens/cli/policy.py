@@ -15,9 +15,8 @@ def command(out: str | None) -> None:
 
     Change what you want to, delete the rest, and hand it in with `difflens diff --policy FILE`.
     """
-    from ..analyses import analysis
-    from ..evidence.policy import Known
     from ..evidence.policy_text import policy_text
     from ._output import emit
+    from ._policy import known
 
-    emit(policy_text(Known.of(analysis)), out)
+    emit(policy_text(known()), out)

@@ -42,6 +42,10 @@ class Known(NamedTuple):
                       for each in entries}  # fmt: skip
         return cls(thresholds, [gate for each in entries for gate in each.options.get("gates", ())])
 
+    def also(self, section: str, thresholds: Mapping[str, Threshold]) -> Known:
+        """Add a section that is no analysis."""
+        return self._replace(thresholds={**self.thresholds, section: thresholds})
+
 
 def policy(path: str | Path, known: Known, limits: Limits = None) -> Policy:
     """Read a policy; what it names must exist, and be of the kind of its default."""

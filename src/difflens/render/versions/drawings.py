@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...comparisons import ParetoPoint, RankTest
 from ...regression_results import MetricHistory
 from .document import Dot, Drawing, Label, Stroke
-from .values import ends, moved, probability, value
+from .values import ends, interval, moved, probability, value
 
 WIDTH, HEIGHT = 360, 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 350, 12, 150
@@ -20,14 +20,16 @@ _MOST_RANKED = 20
 def course(history: MetricHistory) -> Drawing:
     """Draw a metric over versions: values, their intervals, and where the level changed."""
     points = history.points
+    limits = _limits(history)
     marks = [mark for each in points for mark in (each.value, each.low, each.high)
-             if mark is not None]  # fmt: skip
+             if mark is not None] + limits  # fmt: skip
     low, high = min(marks), max(marks)
     places = [_place(i, 0, len(points) - 1) for i in range(len(points))]
     dots = tuple(
         Dot(x, _height(each.value, low, high),
             f"{each.version}: {value(each.value)} {ends(each.low, each.high)}".rstrip(),
-            low=_end(each.low, low, high), high=_end(each.high, low, high))
+            each.version in history.alarms,
+            _end(each.low, low, high), _end(each.high, low, high))
         for x, each in zip(places, points, strict=True)
     )  # fmt: skip
     at = {each.version: x for x, each in zip(places, points, strict=True)}
@@ -39,17 +41,37 @@ def course(history: MetricHistory) -> Drawing:
     path = "M" + "L".join(f"{dot.x:.1f} {dot.y:.1f}" for dot in dots) if len(dots) > 1 else ""
     better = f" ({history.direction} is better)" if history.direction else ""
     said = f"{len(points)} versions, {moved(points[0].value, points[-1].value)}{better}"
+    bounds = tuple(
+        Stroke(_LEFT, _height(mark, low, high), _RIGHT, _height(mark, low, high), "lead",
+               f"limit {value(mark)}")
+        for mark in limits
+    )  # fmt: skip
     changes = "; ".join(edge.said for edge in edges)
     return Drawing(
         f"{history.model}: {history.metric}",
-        "; ".join(filter(None, (said, changes, history.note))),
+        "; ".join(filter(None, (said, changes, _drift(history), history.note))),
         WIDTH,
         HEIGHT,
         path,
         dots,
         (*_scale(low, high), *_ends_of([each.version for each in points])),
-        (*_frame(), *edges),
+        (*_frame(), *bounds, *edges),
     )
+
+
+def _limits(history: MetricHistory) -> list[float]:
+    """List where the next value should lie, where that is known."""
+    ends = (history.limits.low, history.limits.high) if history.limits else ()
+    return [mark for mark in ends if mark is not None]
+
+
+def _drift(history: MetricHistory) -> str:
+    parts = []
+    if history.limits:
+        parts.append(f"thin lines: {interval(history.limits)} of the next version")
+    if history.alarms:
+        parts.append(f"filled: drift alarm at {', '.join(history.alarms)}")
+    return "; ".join(parts)
 
 
 def pareto_drawings(points: Sequence[ParetoPoint], objectives: Sequence[str]) -> list[Drawing]:

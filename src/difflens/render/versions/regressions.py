@@ -12,6 +12,7 @@ from ...regression_results import (
 )
 from ..numbers import plural
 from .document import Document, Line, Mood, Name, Part, part, table, unknown
+from .drawings import course
 from .values import ends, interval, moment, moved, probability, value
 
 _WORDS = {True: "Passed", False: "Failed", None: "Cannot tell"}
@@ -35,6 +36,8 @@ def regressions(result: RegressionDetectionResult) -> Document:
                 ("metric", "left -> right", "worse by", "interval", "margin", "adjusted p",
                  "judged by", "outcome"), map(_row, result.verdicts))),
             *_notes(result.verdicts),
+            *part("Past versions", drawings=[course(each) for each in result.histories
+                                             if each.points]),
             *part("What else differs", [Line(text, sign="~") for text in result.observed_changes]),
             *part("What to do", [Line(end.recommendation)] if end.recommendation else []),
             *unknown(end.missing, result.missing),
@@ -76,7 +79,7 @@ def _worse(found: Regression) -> list[Line]:
     said = f"{moved(found.previous_value, found.current_value)}, worse by {value(found.magnitude)}"
     rule = f"; {found.rule}" if found.rule else ""
     first = Line(f"{found.severity.value}: {said}{limits}{rule}{basis}", found.metric, "-")
-    causes = [Line(text, "  came together with") for text in found.possible_causes]
+    causes = [Line(text, "  together with") for text in found.possible_causes]
     fixes = [Line(text, "  to try") for text in found.suggested_fixes]
     notes = [Line(found.note, "  note")] if found.note else []
     return [first, *causes, *fixes, *notes]

@@ -73,7 +73,7 @@ def _mood(result: DifferentialDebuggingReport) -> Mood:
 def _histories(found: tuple[MetricHistory, ...]) -> list[Part]:
     drawn = [each for each in found if len(each.points) > 1]
     rows = table(("model", "metric", "better", "versions", "first -> last", "slope", "trend p",
-                  "level changed at"), map(_history, found))  # fmt: skip
+                  "level changed at", "drift alarm at"), map(_history, found))  # fmt: skip
     more = len(drawn) - MOST_DRAWINGS
     lines = [Line(f"{plural(more, 'further course')} in the table alone")] if more > 0 else []
     return part("Metrics over versions", lines, rows, map(course, drawn[:MOST_DRAWINGS]))
@@ -93,6 +93,7 @@ def _history(found: MetricHistory) -> tuple[str, ...]:
         "" if found.slope is None else signed(found.slope),
         "" if found.trend_p is None else probability(found.trend_p),
         Name(", ".join(each.version for each in found.change_points)),
+        Name(", ".join(found.alarms)),
     )
 
 

@@ -39,7 +39,8 @@ def version_diff(result: VersionDiff) -> Document:
         mood=_mood(counted),
         parts=(
             *part("Metrics", rows=table(
-                ("metric", "left -> right", "difference", "relative", "interval", "margin", ""),
+                ("metric", "left -> right", "difference", "relative", "interval", "margin",
+                 "change"),
                 map(_metric, deltas.values()))),
             *part("How it is built", [Line(each.description, each.change_type, "~")
                                       for each in result.architecture_changes]),
@@ -102,7 +103,6 @@ def _changed_tensors(result: VersionDiff) -> str:
 
 
 def _metric(delta: MetricDelta) -> tuple[str, ...]:
-    said = delta.change.replace("_", " ")
     return (
         Name(delta.metric),
         moved(delta.left, delta.right),
@@ -110,7 +110,7 @@ def _metric(delta: MetricDelta) -> tuple[str, ...]:
         share(delta.relative),
         interval(delta.interval),
         "" if delta.margin is None else value(delta.margin),
-        f"{said} ({delta.note})" if delta.note else said,
+        delta.change.replace("_", " "),
     )
 
 
