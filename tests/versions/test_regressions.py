@@ -291,9 +291,9 @@ def test_a_limit_in_the_metrics_own_units_is_a_breach():
                        st.tuples(*[st.floats(-5, 5).map(lambda v: round(v, 2))] * 2),
                        max_size=4))  # fmt: skip
 def test_every_result_survives_json_and_counts_add_up(pairs):
-    baseline = bare(metrics={"custom_metrics": {name: pair[0] for name, pair in pairs.items()}})
-    current = bare(version="2", day=2,
-                   metrics={"custom_metrics": {name: pair[1] for name, pair in pairs.items()}})  # fmt: skip
+    before, after = ({name: pair[at] for name, pair in pairs.items()} for at in (0, 1))
+    baseline = bare(metrics={"custom_metrics": before})
+    current = bare(version="2", day=2, metrics={"custom_metrics": after})
     found = held(current, baseline)
     total = found.overall_assessment
 

@@ -4,6 +4,7 @@ from versions.recorded import BUILT, bare, examples, snapshot
 
 from difflens.comparisons import VersionDiff
 from difflens.snapshots import DifferentialDebuggingConfig as Config
+from difflens.versions.architecture import FIELDS
 from difflens.versions.snapshot import snapshot_of
 from difflens.versions.version_diff import version_diff
 
@@ -18,8 +19,8 @@ def model(seed=0, **given):
 
 
 def between(left, right, **given):
-    return version_diff(snapshot_of("net", "1", weights=left), snapshot_of("net", "2", weights=right),
-                        **given)  # fmt: skip
+    one, other = (snapshot_of("net", at, weights=side) for at, side in (("1", left), ("2", right)))
+    return version_diff(one, other, **given)
 
 
 def test_accuracy_up_is_a_positive_delta_and_latency_down_a_negative_one():
@@ -69,8 +70,7 @@ def test_without_performance_delta_there_is_none_and_the_reason():
     assert found.missing[0].field == "performance_delta"
 
 
-@pytest.mark.parametrize("field", ["parameter_count", "layer_count", "depth", "hidden_size",
-                                   "num_heads", "ff_dim", "vocab_size", "max_seq_length"])  # fmt: skip
+@pytest.mark.parametrize("field", FIELDS[:8])
 def test_every_field_of_the_architecture_is_compared(field):
     left = snapshot(architecture={**BUILT, field: 8})
     right = snapshot(version="2", architecture={**BUILT, field: 16})

@@ -8,8 +8,10 @@ from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence
 from ..records import Envelope, Policy, Severity, Threshold
+from ..stats.cusum import LEAST
 from . import analysis
 from .quality.checks import checks
+from .quality.courses import courses
 from .quality.outcomes import Outcome, outcome, verdict
 from .quality.settings import Settings
 
@@ -28,7 +30,7 @@ THRESHOLDS = {
     "critical": Threshold(0.1, "the same for critical"),
     "seed": Threshold(0, "seed of the resampling behind latency intervals"),
 }
-_FIELDS = ("passed", "degradation", "severity", "metric", "checks")
+_FIELDS = ("passed", "degradation", "severity", "metric", "checks", "history")
 
 
 def _gate(fields: dict[str, Any]) -> bool | None:
@@ -47,6 +49,7 @@ def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
         return answer.envelope()
     _say(answer, found)
     answer.say("checks", [told(each) for each in found], basis="one a metric, strongest evidence")
+    _history(answer, evidence, policy)
     _assume(answer, found)
     for each in found:
         if each.passed is False:
@@ -104,6 +107,18 @@ def _say(answer: Answer, found: list[Outcome]) -> None:
         why=f"{is_open.check.metric}: {is_open.why}",
     )
     answer.say("metric", worst.check.metric, basis="the one that lost most, relative to left")
+
+
+def _history(answer: Answer, evidence: Evidence, policy: Policy) -> None:
+    seen = courses(evidence, policy, alpha=answer["alpha"], seed=answer["seed"])
+    answer.either(
+        "history",
+        seen or None,
+        basis="change points by E-divisive with a permutation test, alarms of CUSUM (k 0.5, h 5)"
+        f" after the first {LEAST} values; neither decides the gate",
+        needs="--history",
+        why="one pair has no course",
+    )
 
 
 def _assume(answer: Answer, found: list[Outcome]) -> None:

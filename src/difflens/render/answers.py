@@ -97,6 +97,8 @@ def _written(value: Any) -> str:
     """Write a value in few words; what does not fit is counted, and is whole in -o json."""
     if is_scalar(value):
         return scalar(value)
+    if isinstance(value, dict) and set(value) == {"count", "names"}:
+        return f"{value['count']} layer{'' if value['count'] == 1 else 's'}"
     if len(value) <= _LONGEST_LIST:
         if isinstance(value, dict) and all(map(is_scalar, value.values())):
             inner = (f"{for_terminal(str(key))}: {scalar(each)}" for key, each in value.items())
