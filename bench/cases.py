@@ -288,12 +288,13 @@ def _store(bench: Bench) -> Iterator[Row]:
         "store-show": (("snapshot", "show", f"{left}@7"), 0),
         "store-compare": (("compare", left, right), 0),
         "store-version-diff": (("version-diff", f"{left}@98", f"{left}@99"), 0),
+        "store-regressions": (("regressions", f"{left}@98", f"{left}@97"), None),
         "store-report": (("report",), 0),
     }
     for name, (words, code) in commands.items():
         ours = best({"ours": difflens(*words, "--store", path, code=code)},
                     min(3, bench.scale.rounds), bench.output)["ours"]  # fmt: skip
-        what = f"difflens {' '.join(words[:2 if words[0] == 'snapshot' else 1])}"
+        what = f"difflens {' '.join(words[: 2 if words[0] == 'snapshot' else 1])}"
         runs = tuple(each.seconds for each in ours.runs)
         yield Row(name, f"{what}, of a store of {count:,} snapshots", ours.seconds, "s", 1.0,
                   ours.seconds, ours_runs=runs)  # fmt: skip

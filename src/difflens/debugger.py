@@ -11,15 +11,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
 from typing import Any, Self, TypeVar
 
+import msgspec
+
 from .ab_results import ABTestConfig, ABTestResult
 from .comparisons import ModelComparisonResult, VersionDiff
-from .errors import DisabledFeature, IncompatibleSnapshots, InsufficientData
+from .errors import DisabledFeature, IncompatibleSnapshots, InsufficientData, UnknownModel
 from .evidences import Past
-from .kept import Kept, made
+from .kept import Kept, made, now
 from .protocols import Store
 from .records import Policy
 from .regression_results import DifferentialDebuggingReport, RegressionDetectionResult
@@ -42,14 +44,19 @@ class DifferentialDebugger:
         store: str | Store | None = None,
         *,
         policy: Policy | None = None,
+        clock: Callable[[], str] = now,
     ) -> None:
-        """Open the store: a URL, a path, an open one, or None for this process alone."""
+        """Open the store: a URL, a path, an open one, or None for this process alone.
+
+        `clock` gives the time of results, so that a run can be repeated to the byte.
+        """
         self.config = made(DifferentialDebuggingConfig, config if config is not None else {})
         self.policy = policy or Policy()
         self._is_bounded = store is None
         self._owns_store = store is None or isinstance(store, str)
         self._store = _opened(store, self.config)
         self._lock = RLock()
+        self._clock = clock
 
     @property
     def store(self) -> Store:
@@ -78,7 +85,8 @@ class DifferentialDebugger:
             raise IncompatibleSnapshots(f"{twice} is named twice")
         with self._lock:
             models = {name: self._store.get(name) for name in asked}
-        return self._kept(compare(models, self.config, self.policy))
+        found = compare(models, self.config, self.policy, timestamp=self._clock())
+        return self._kept(found)
 
     def run_ab_test(
         self,
@@ -95,9 +103,9 @@ class DifferentialDebugger:
         self._allowed("enable_ab_analysis", "A/B testing")
         found = run_ab_test(
             self._asked(config), model_a_data, model_b_data,
-            start_time=start_time, end_time=end_time,
+            start_time=start_time, end_time=end_time or self._clock(),
         )  # fmt: skip
-        return self._kept(found)
+        return self._kept(self._with_labels(found))
 
     def _asked(self, config: ABTestConfig | Mapping[str, Any]) -> ABTestConfig:
         """Take the debugger's alpha and seed where a plain map says none."""
@@ -106,6 +114,18 @@ class DifferentialDebugger:
                    "correction": self.config.correction}  # fmt: skip
             config = {**own, **config}
         return made(ABTestConfig, config)
+
+    def _with_labels(self, found: ABTestResult) -> ABTestResult:
+        """Warn of arms that are called like no model here, where there are models at all."""
+        if not self._store.find(limit=1):
+            return found
+        said = []
+        for label in (found.config.model_a, found.config.model_b):
+            try:
+                self._store.get(label)
+            except UnknownModel:
+                said.append(f"{label} is not recorded in {self._store.where}")
+        return msgspec.structs.replace(found, warnings=(*found.warnings, *said))
 
     def track_version_diff(
         self,
@@ -122,7 +142,7 @@ class DifferentialDebugger:
         left, right = self._store.get(from_model), self._store.get(to_model)
         return self._kept(version_diff(
             left, right, self.config, self.policy,
-            left_weights=from_weights, right_weights=to_weights,
+            left_weights=from_weights, right_weights=to_weights, timestamp=self._clock(),
         ))  # fmt: skip
 
     def detect_regressions(
@@ -135,7 +155,14 @@ class DifferentialDebugger:
         current, baseline = self._store.get(current_model), self._store.get(baseline_model)
         history = self._history(current, baseline)
         return self._kept(
-            detect_regressions(current, baseline, self.config, self.policy, history=history)
+            detect_regressions(
+                current,
+                baseline,
+                self.config,
+                self.policy,
+                history=history,
+                timestamp=self._clock(),
+            )
         )
 
     def _history(
@@ -157,7 +184,7 @@ class DifferentialDebugger:
         """Look over all that is kept; works whatever the configuration switches off."""
         from .versions.report import report
 
-        return report(self._store, self.config, self.policy)
+        return report(self._store, self.config, self.policy, timestamp=self._clock())
 
     def snapshots(
         self, name: str | None = None, *, limit: int = 50, after: int | None = None

@@ -1,10 +1,9 @@
-"""`compare`, `version-diff`, `regressions` and `report` on a store: what they say, and their codes."""
+"""`compare`, `version-diff`, `regressions` and `report` on a store: what they say, exit codes."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from cli.command import InProcess, assert_refused, run
@@ -59,7 +58,7 @@ def test_json_is_the_record_field_for_field(name: str, recorded: InProcess) -> N
 
     plain = json.loads(text)
     assert set(plain) >= CONTRACT[name]
-    assert msgspec.to_builtins(RECORDS[name].from_json(text)) == plain
+    assert json.loads(RECORDS[name].from_json(text).to_json()) == plain
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -248,6 +247,14 @@ def test_the_report_counts_what_was_asked_before(recorded: InProcess) -> None:
               "regression_detection_count")  # fmt: skip
     assert [found[name] for name in counts] == [2, 1, 1, 1, 1]
     assert [each["current"] for each in found["recent_regressions"]] == ["base@2"]
+
+
+def test_the_report_follows_a_metric_that_only_examples_give(recorded: InProcess) -> None:
+    (course,) = asked(recorded, "report")["histories"]
+
+    assert (course["metric"], [each["value"] for each in course["points"]]) == (
+        "val_accuracy", [0.95, 0.75],
+    )  # fmt: skip
 
 
 def test_the_page_draws_metrics_over_versions(difflens: InProcess) -> None:

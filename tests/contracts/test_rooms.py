@@ -80,6 +80,7 @@ STANDARD = {
         "cli",
         "store",
         "versions",
+        "debugger",
     },
 }
 LATE = {

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
+from scipy.stats import theilslopes
 from simulation import replicates
 
 from difflens.stats.trend import LONG, autocorrelation, mann_kendall, theil_sen
@@ -128,6 +129,17 @@ def test_points_of_one_time_say_nothing_about_each_other():
 
     assert found.s == 2
     assert found.p == pytest.approx(2 / 3)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # scipy, of values that are all tied
+@given(SERIES, st.sampled_from([0.8, 0.9, 0.95]))
+def test_a_slope_and_its_interval_are_those_of_scipy(values, level):
+    times = np.arange(len(values)) // 2 if len(values) > 3 else np.arange(len(values))
+    found, expected = theil_sen(times, values, level), theilslopes(values, times, alpha=level)
+
+    assert (found.value, found.intercept) == pytest.approx((expected.slope, expected.intercept))
+    if found.low is not None and np.isfinite(expected.low_slope):
+        assert (found.low, found.high) == pytest.approx((expected.low_slope, expected.high_slope))
 
 
 def test_a_slope_has_no_interval_where_no_order_could_reach_its_level():

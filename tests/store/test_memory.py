@@ -12,7 +12,6 @@ from difflens.versions.compare import compare
 LAWS = [
     laws.test_a_key_that_is_taken_is_refused_and_the_first_stays,
     laws.test_the_same_snapshot_put_twice_is_kept_once,
-    laws.test_replacing_keeps_every_other_key_and_moves_the_new_one_to_the_front,
     laws.test_a_name_alone_is_its_latest_version_by_time_not_by_arrival,
     laws.test_a_version_may_hold_the_sign_that_parts_it_from_the_name,
     laws.test_pages_follow_each_other_without_gap_or_repetition,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .comparison import quantile, two_sided
 from .samples import sample, variance
 
 if TYPE_CHECKING:
@@ -111,16 +112,13 @@ def robustly_against_history(
 def _predict(
     value: float, *, expected: float, error: float, df: int, n: int, level: float
 ) -> Prediction:
-    from scipy.stats import t as student
-
     value = float(sample([value], "value")[0])
     if error == 0:
         same = abs(value - expected) <= _SAME * abs(expected)
         return Prediction(None, df, float(same), expected, expected, n)
     t = (value - expected) / error
-    reach = float(student.ppf((1 + level) / 2, df)) * error
-    p = float(2 * student.sf(abs(t), df))
-    return Prediction(t, df, p, expected - reach, expected + reach, n)
+    reach = quantile((1 + level) / 2, df) * error
+    return Prediction(t, df, two_sided(t, df), expected - reach, expected + reach, n)
 
 
 @cache

@@ -13,7 +13,7 @@ from ..errors import SnapshotError, UnknownModel
 from ..evidences import Past
 from ..kept import Kept
 from ..snapshots import AT, ModelSnapshot, SnapshotLine
-from .rows import figures_of
+from .rows import KINDS, figures_of
 
 KeptT = TypeVar("KeptT", bound=Kept)
 RESULTS = 1000  # results of a kind that are held: older ones are counted, not kept
@@ -72,7 +72,7 @@ class Memory:
         return snapshot.key
 
     def _note(self, result: Kept) -> str:
-        kept = self._results.setdefault(type(result), [])
+        kept = self._results.setdefault(_known(type(result)), [])
         kept.append(result)
         if len(kept) > RESULTS:
             del kept[0]
@@ -173,7 +173,7 @@ class Memory:
     ) -> tuple[KeptT, ...]:
         """Give the last results of a kind, the newest first; `after` that many."""
         with self._lock:
-            found = list(reversed(self._results.get(kind, [])))
+            found = list(reversed(self._results.get(_known(kind), [])))
         start = after or 0
         return tuple(found[start : start + limit])  # type: ignore[arg-type]
 
@@ -186,6 +186,12 @@ class Memory:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _known(kind: type[Kept]) -> type[Kept]:
+    if kind not in KINDS:
+        raise SnapshotError(f"{kind.__name__} is nothing that a store keeps")
+    return kind
 
 
 def _line(position: int, snapshot: ModelSnapshot) -> SnapshotLine:

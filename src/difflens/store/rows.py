@@ -52,23 +52,33 @@ def result_row(result: Kept) -> dict[str, Any]:
 def figures_of(snapshot: ModelSnapshot) -> dict[str, float]:
     """Give every finite number that can be ranked or charted, by the name of its metric.
 
-    A metric with replicates and no single value stands as their mean.
+    A metric without a single value stands as the mean over its seeds, else over its examples;
+    measured latencies stand as their median.
     """
     metrics = snapshot.metrics
-    given: dict[str, Any] = {
-        metric: sum(values) / len(values)
-        for metric, values in snapshot.replicates.items()
-        if values
-    }
+    given: dict[str, Any] = {metric: sum(values) / len(values)
+                             for metric, values in _sampled(snapshot).items()}  # fmt: skip
     given |= metrics.custom_metrics
     given |= {
-        field: getattr(metrics, field)
+        field: value
         for field in ModelMetrics.__struct_fields__
-        if field not in ("custom_metrics", "missing")
+        for value in [getattr(metrics, field)]
+        if field not in ("custom_metrics", "missing") and value is not None
     }
     return {
         metric: float(value) for metric, value in given.items() if isinstance(value, (int, float))
     }
+
+
+def _sampled(snapshot: ModelSnapshot) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for example in snapshot.evals:
+        found.setdefault(example.metric, []).append(example.score)
+    if snapshot.latency_samples:
+        from statistics import median
+
+        found["inference_latency_ms"] = [median(each.ms for each in snapshot.latency_samples)]
+    return found | {name: list(each) for name, each in snapshot.replicates.items() if each}
 
 
 def read(kind: type[KeptT], row: Any, place: Place, what: str) -> KeptT:

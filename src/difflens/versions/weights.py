@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite, log, sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..analyses.anatomy.roles import is_parameter
@@ -18,6 +19,7 @@ from ..measure.chunks import Side
 from ..measure.values import Values
 from ..records import Inspected, Missing, Stats, TensorInfo
 from ..snapshots import TensorSummary, WeightsSummary
+from ..sources.describe import IN_MEMORY
 from ..sources.handed import Model, handed
 
 if TYPE_CHECKING:
@@ -69,9 +71,14 @@ def look(
         facts["missing"] = tuple(Missing(field, "floating-point weights", why) for field in fields)
     tensors = tuple(_tensor(each.info, each.stats, each.sha256) for each in found.tensors)
     return Looked(found, WeightsSummary(
-        **facts, source=found.model.path, format=found.model.format,
+        **facts, source=_place(found.model.path), format=found.model.format,
         size_bytes=found.model.size_bytes, content_hash=content_hash(tensors), tensors=tensors,
     ))  # fmt: skip
+
+
+def _place(path: str) -> str:
+    """Give a path that still leads there from another folder."""
+    return path if path == IN_MEMORY else str(Path(path).absolute())
 
 
 def fingerprint(model: Model, *, threads: int | None = None) -> str | None:
