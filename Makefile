@@ -34,7 +34,7 @@ lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m bench $(ARGS)
 
 slow: $(VENV)/.test
@@ -76,6 +76,11 @@ $(VENV)/.test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --group test
 	$(BIN)/python -m pip install --quiet --no-deps bitsandbytes compressed-tensors
+	touch $@
+
+# The peer of the spectra; it brings nothing that the tests have not.
+$(VENV)/.bench: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

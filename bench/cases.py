@@ -284,15 +284,14 @@ def _store(bench: Bench) -> Iterator[Row]:
     last = (count - 1) // 100
     left, right = f"model-{last - 1:04}", f"model-{last:04}"
     commands = {
-        "store-list": (("snapshot", "list"), 0),
-        "store-show": (("snapshot", "show", f"{left}@7"), 0),
-        "store-compare": (("compare", left, right), 0),
-        "store-version-diff": (("version-diff", f"{left}@98", f"{left}@99"), 0),
-        "store-regressions": (("regressions", f"{left}@98", f"{left}@97"), None),
-        "store-report": (("report",), 0),
+        "store-list": ("snapshot", "list"),
+        "store-show": ("snapshot", "show", f"{left}@7"),
+        "store-compare": ("compare", left, right),
+        "store-version-diff": ("version-diff", f"{left}@98", f"{left}@99"),
+        "store-report": ("report",),
     }
-    for name, (words, code) in commands.items():
-        ours = best({"ours": difflens(*words, "--store", path, code=code)},
+    for name, words in commands.items():
+        ours = best({"ours": difflens(*words, "--store", path)},
                     min(3, bench.scale.rounds), bench.output)["ours"]  # fmt: skip
         what = f"difflens {' '.join(words[: 2 if words[0] == 'snapshot' else 1])}"
         runs = tuple(each.seconds for each in ours.runs)

@@ -21,8 +21,7 @@ ROWS = {
     *("many", "many-memory", "pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
     *("spectra", "analyses-gpt2", "analyses-llama"),
     *("analyses-gpt2-memory", "analyses-llama-memory"),
-    *(f"store-{what}" for what in ("list", "show", "compare", "version-diff", "report",
-                                   "regressions")),
+    *(f"store-{what}" for what in ("list", "show", "compare", "version-diff", "report")),
 }  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from difflens.errors import StoreError
 from difflens.snapshots import ModelSnapshot
 from difflens.store import open_store
 
-
 create_engine("sqlite://")
 create_engine("postgresql+psycopg://", module=psycopg)
 

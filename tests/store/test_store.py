@@ -1,11 +1,15 @@
 """A store keeps what it is given and finds it again, on SQLite and PostgreSQL alike."""
 
 import math
+import sqlite3
 import threading
+import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 from test_snapshots import snapshots
 
 from difflens.ab_results import ABTestConclusion, ABTestConfig, ABTestMetrics, ABTestResult
@@ -357,3 +361,64 @@ def test_a_large_snapshot_is_one_transaction(store):
     store.put(one)
 
     assert store.get("m") == one
+
+
+def test_of_several_that_record_one_version_at_once_one_succeeds(store):
+    ends = []
+
+    def put(number: int) -> None:
+        try:
+            ends.append(store.put(snap(f1=number)))
+        except SnapshotError as error:
+            ends.append(error.reason)
+
+    threads = [threading.Thread(target=put, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert ends.count("m@1") == 1
+    assert sum("is already recorded" in end for end in ends) == 7
+
+
+def test_no_question_reads_more_of_a_table_than_its_answer(tmp_path):
+    """Each is served by an index, so that a hundred thousand snapshots make no difference."""
+    asked = []
+    with open_store(str(tmp_path / "store.db")) as store:
+        store.put(snap(f1=1.0))
+        event.listen(store._engine, "before_cursor_execute",
+                     lambda *call: asked.append((call[2], call[3])))  # fmt: skip
+        store.put(snap(version="2", f1=1.0))
+        store.find(after=9)
+        store.find("m")
+        store.get("m@1")
+        store.get("m")
+        store.names()
+        store.metrics()
+        store.metrics("m")
+        store.history("m", "f1")
+        store.best("f1", highest=True)
+        store.results(VersionDiff)
+    plans = []
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        for statement, values in asked:
+            if statement.startswith("SELECT"):
+                plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+                plans += [step[3] for step in plan]
+
+    assert len(plans) > 12
+    assert [step for step in plans if step.startswith("SCAN")] == []
+
+
+@pytest.mark.slow
+def test_a_million_tensors_are_one_snapshot(store):
+    tensors = [{"name": f"t{at}", "dtype": "F32", "shape": [at], "count": at, "sha256": "a" * 64}
+               for at in range(1_000_000)]  # fmt: skip
+    one = ModelSnapshot(name="m", version="1", weights_summary={"tensors": tensors})
+    start = time.monotonic()
+
+    store.put(one)
+
+    assert store.get("m").weights_summary.tensors[-1].name == "t999999"
+    assert time.monotonic() - start < 60

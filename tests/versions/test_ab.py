@@ -286,7 +286,12 @@ def test_values_that_are_not_finite_are_left_out_and_counted():
 
 @pytest.mark.parametrize(
     ("left", "right", "said"),
-    [([], B, "no finite value"), ([float("nan")], B, "no finite value"), (["x"], B, "no number")],
+    [
+        ([], B, "no finite value"),
+        ([float("nan")], B, "no finite value"),
+        (["x"], B, "no number"),
+        ([1e200, 1.0], B, "too large"),
+    ],
 )
 def test_arms_without_numbers_are_refused(left, right, said):
     with pytest.raises((InsufficientData, SnapshotError), match=said):

@@ -120,6 +120,14 @@ def test_one_model_is_no_comparison():
         compare({"one": snapshot()})
 
 
+def test_models_of_which_nothing_is_known_have_no_best():
+    found = compare(named(bare("a"), bare("b")))
+
+    assert found.summary.best_model is None
+    assert {each.field for each in found.summary.missing} == {"best_model", "separated"}
+    assert found.architecture_diff.similarity_score is None
+
+
 def test_a_metric_of_unknown_direction_has_a_difference_and_no_winner():
     found = compare(named(snapshot("a", custom={"sparkle": 3.0}),
                           snapshot("b", custom={"sparkle": 4.0})))  # fmt: skip

@@ -6,6 +6,7 @@ from versions.recorded import bare, examples, snapshot
 from difflens.evidences import Latency
 from difflens.records import MetricRule, Policy
 from difflens.snapshots import DifferentialDebuggingConfig as Config
+from difflens.versions.compare import compare
 from difflens.versions.metrics import BUILTIN, depends, known, relative, rules
 
 
@@ -92,3 +93,16 @@ def test_latency_depends_on_the_hardware_and_accuracy_on_the_data():
     assert depends("val_accuracy") == depends("f1") == "data"
     assert depends("model_size_mb") == "model"
     assert all(each.direction for each in BUILTIN.values())
+
+
+def test_numbers_too_large_to_be_squared_are_left_out_of_everything():
+    huge = bare(
+        metrics={"val_loss": 1e200, "custom_metrics": {"f1": -1e300}},
+        replicates={"bleu": (1e200, 1.0)},
+        evals=examples([1.0, 1e200]),
+        latency_samples=[Latency(1e300), Latency(2.0)],
+    )
+    found = known(huge)
+
+    assert set(found) == {"accuracy", "inference_latency_ms", "latency_p95_ms"}
+    assert compare({"a": huge, "b": bare("b", evals=examples([1.0, 0.0]))}).models == ("a", "b")

@@ -274,6 +274,12 @@ def test_a_slow_drift_raises_an_alarm_with_its_price():
     assert found.histories[0].in_control_run_length == pytest.approx(465, abs=1)
 
 
+def test_a_metric_that_is_no_longer_recorded_is_warned_of():
+    found = held(snapshot(version="2", day=2), snapshot(custom={"f1": 0.9}))
+
+    assert any(said.startswith("f1: recorded of the baseline only") for said in found.warnings)
+
+
 def test_a_margin_of_the_policy_decides():
     policy = Policy(metrics={"val_accuracy": MetricRule(margin=0.3)})
 

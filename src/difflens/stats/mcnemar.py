@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, log
 from typing import NamedTuple
 
 from .proportions import as_flags
@@ -47,7 +48,6 @@ def from_flips(broke: int, fixed: int, n: int) -> McNemar:
     The mid-p counts the outcome itself by half (Fagerland, Lydersen & Laake 2013).
     """
     from scipy.special import bdtr, chdtrc
-    from scipy.stats import binom
 
     if min(broke, fixed) < 0 or broke + fixed > n:
         raise ValueError(f"{broke} broken and {fixed} fixed do not fit into {n} pairs")
@@ -55,7 +55,7 @@ def from_flips(broke: int, fixed: int, n: int) -> McNemar:
     if not flips:
         return McNemar(0, 0, 1.0, 1.0, 1.0, None, None, "exact", n)
     fewer = min(broke, fixed)
-    tail, point = float(bdtr(fewer, flips, 0.5)), float(binom.pmf(fewer, flips, 0.5))
+    tail, point = float(bdtr(fewer, flips, 0.5)), _chance(fewer, flips)
     exact, mid = min(1.0, 2 * tail), min(1.0, 2 * tail - point)
     gap = abs(broke - fixed)
     plain, corrected = gap**2 / flips, max(gap - 1, 0) ** 2 / flips
@@ -63,3 +63,13 @@ def from_flips(broke: int, fixed: int, n: int) -> McNemar:
         return McNemar(broke, fixed, exact, exact, mid, plain, corrected, "exact", n)
     p = float(chdtrc(1, plain))
     return McNemar(broke, fixed, p, exact, mid, plain, corrected, "chi-square", n)
+
+
+def _chance(count: int, of: int) -> float:
+    """Give the chance of so many heads, C(n, k)/2^n.
+
+    Written out, since importing scipy.stats takes longer than the whole comparison.
+    """
+    from scipy.special import betaln
+
+    return exp(-log(of + 1) - float(betaln(of - count + 1, count + 1)) - of * log(2))

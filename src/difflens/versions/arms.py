@@ -11,6 +11,7 @@ from ..analyses.quality.joins import join
 from ..errors import InsufficientData, SnapshotError
 from ..evidences import Example
 from ..records import Missing
+from ..stats.samples import LARGEST
 
 PRIMARY = "primary_metric"  # the name of plain numbers that nobody named
 
@@ -68,6 +69,8 @@ def _arm(data: Any, name: str) -> Arm:
         if item is not None and not isinstance(item, (int, float)):
             raise SnapshotError(f"{item!r} is no number", where=name)
         values.append(float("nan") if item is None else float(item))
+        if isfinite(values[-1]) and abs(values[-1]) > LARGEST:
+            raise SnapshotError(f"{item!r} is too large to be squared", where=name)
     return Arm(tuple(values))
 
 

@@ -16,6 +16,7 @@ from ..stats.cusum import LEAST as BASELINE
 from ..stats.cusum import baseline, cusum
 from ..stats.equivalence import Direction
 from ..stats.prediction import LEAST, against_history
+from ..stats.samples import LARGEST
 from ..stats.trend import mann_kendall, theil_sen
 
 LONGEST = 100  # versions looked at: the newest
@@ -40,7 +41,7 @@ def course(
     seed: int = 0,
 ) -> Course:
     """Look at the newest versions of one metric, oldest first."""
-    every = list(past)
+    every = [each for each in past if abs(each.value) <= LARGEST]
     points = every[-LONGEST:]
     values = [each.value for each in points]
     enough = len(values) >= _JUMPS

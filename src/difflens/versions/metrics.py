@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping
 from math import isclose
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from ..analyses.quality.trials import latency_metric
 from ..records import MetricRule, Policy
 from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
 from ..stats.directions import direction
 from ..stats.equivalence import Direction
 from ..stats.quantiles import quantile
+from ..stats.samples import LARGEST
 
 ACCURACY, LOSS, LATENCY = "val_accuracy", "val_loss", "inference_latency_ms"
 MEMORY, SIZE = "memory_usage_mb", "model_size_mb"
@@ -73,6 +76,7 @@ class Rule(NamedTuple):
 
 def known(snapshot: ModelSnapshot) -> dict[str, Known]:
     """List every metric of a snapshot: those of the contract first, then all others by name."""
+    snapshot = reckonable(snapshot)
     found = {name: Known(value) for name, value in stated(snapshot).items()}
     for metric, (values, source) in _sampled(snapshot).items():
         mean = sum(values) / len(values)
@@ -87,12 +91,28 @@ def known(snapshot: ModelSnapshot) -> dict[str, Known]:
 
 
 def stated(snapshot: ModelSnapshot) -> dict[str, float]:
-    """List the metrics that were recorded as single finite numbers."""
+    """List the metrics that were recorded as single finite numbers, of a size to reckon with."""
     metrics = snapshot.metrics
     built_in = {name: getattr(metrics, name) for name in BUILTIN}
     found = {name: float(value) for name, value in built_in.items() if value is not None}
     custom = metrics.custom_metrics.items()
-    return found | {name: float(value) for name, value in custom if not isinstance(value, str)}
+    found |= {name: float(value) for name, value in custom if not isinstance(value, str)}
+    return {name: value for name, value in found.items() if abs(value) <= LARGEST}
+
+
+def reckonable(snapshot: ModelSnapshot) -> ModelSnapshot:
+    """Leave out samples so large that their squares overflow: no test could be made of them."""
+    evals = tuple(each for each in snapshot.evals if abs(each.score) <= LARGEST)
+    latency = tuple(each for each in snapshot.latency_samples if each.ms <= LARGEST)
+    seeds = {
+        name: values
+        for name, values in snapshot.replicates.items()
+        if all(abs(value) <= LARGEST for value in values)
+    }
+    kept = len(evals), len(latency), len(seeds)
+    if kept == (len(snapshot.evals), len(snapshot.latency_samples), len(snapshot.replicates)):
+        return snapshot
+    return msgspec.structs.replace(snapshot, evals=evals, latency_samples=latency, replicates=seeds)
 
 
 def ordered(names: Iterable[str]) -> list[str]:

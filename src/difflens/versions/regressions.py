@@ -125,18 +125,18 @@ def _cases(
     settings, conditions = settings_of(config), Conditions(baseline, current)
     found = trials(baseline, current, settings, past)
     open_ones = [each for each in found if not conditions.obstacle(each.metric)]
-    sides = (
-        {name: each.value for name, each in known(baseline).items()},
-        {name: each.value for name, each in known(current).items()},
-    )
+    recorded = known(baseline), known(current)
     losses = _judged(open_ones, {name: each.plain for name, each in rules.items()}, config)
     gains = _judged(open_ones, {name: _turned(each) for name, each in rules.items()}, config)
     for trial in found:
         name = trial.metric
         bare = outcome(Check(trial, None, MetricRule()), settings.alpha, {})
+        before, after = trial.left, trial.right
+        if trial.source == "history":  # there left is what the past led to expect
+            before, after = (side[name].value for side in recorded)
         yield _Case(
             trial, rules[name], losses.get(name, bare), gains.get(name, bare),
-            conditions.obstacle(name), sides[0][name], sides[1][name],
+            conditions.obstacle(name), before, after,
         )  # fmt: skip
 
 
@@ -299,6 +299,9 @@ def _warnings(
         yield f"both sides are {current.key}: nothing can have changed"
     elif current.timestamp < baseline.timestamp:
         yield f"the current {current.key} is older than the baseline {baseline.key}"
+    gone = [name for name in known(baseline) if name not in known(current)]
+    if gone:
+        yield f"{', '.join(gone)}: recorded of the baseline only, so not judged"
     for each in histories:
         if each.change_points:
             last = each.change_points[-1]

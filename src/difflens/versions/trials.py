@@ -20,7 +20,7 @@ from ..stats.comparison import Comparison
 from ..stats.paired import paired
 from ..stats.proportions import newcombe, wilson
 from ..stats.welch import welch
-from .metrics import LATENCY, known, ordered, stated
+from .metrics import LATENCY, known, ordered, reckonable, stated
 
 ENOUGH = 5  # seeds a side from which they earn a verdict
 FEWEST = 2  # values a side below which there is nothing to compare
@@ -38,7 +38,7 @@ def trials(
 ) -> list[Trial]:
     """List each metric of both snapshots once."""
     found: dict[str, Trial] = {}
-    for trial in _all(left, right, settings, tuple(past)):
+    for trial in _all(reckonable(left), reckonable(right), settings, tuple(past)):
         before = found.get(trial.metric)
         if before is None or _rank(trial) < _rank(before):
             found[trial.metric] = trial
