@@ -54,3 +54,12 @@ def test_false_alarms_keep_to_five_percent_under_unequal_sizes_and_variances(rep
     )
 
     assert near(alarms / repeats, 0.05, repeats)
+
+
+@pytest.mark.parametrize("power", [-400, -200, 250, 330])
+def test_the_unit_does_not_matter_however_large_or_small(power):
+    left, right = [1.0, 2.0, 4.0], [2.0, 3.0, 7.0, 8.0]
+    found = welch([each * 2.0**power for each in left], [each * 2.0**power for each in right])
+
+    plain = welch(left, right)
+    assert (found.p, found.df, found.effect) == pytest.approx((plain.p, plain.df, plain.effect))

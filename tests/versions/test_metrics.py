@@ -83,7 +83,9 @@ def test_more_sensitive_never_means_a_wider_margin(one, other):
     assert margins[1] <= margins[0]
 
 
-@pytest.mark.parametrize(("reference", "value"), [(0.0, 1.0), (-2.0, -1.0), (1.0, -1.0)])
+@pytest.mark.parametrize(
+    ("reference", "value"), [(0.0, 1.0), (1e-300, 1.0), (-2.0, -1.0), (1.0, -1.0)]
+)
 def test_a_ratio_without_a_zero_that_means_none_is_not_given(reference, value):
     assert relative(reference, value) is None
 

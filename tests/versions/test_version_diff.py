@@ -193,6 +193,15 @@ def test_percentiles_alone_give_a_distance_between_distributions():
     assert found.weight_changes.distribution_distance == pytest.approx(1.0)
 
 
+def test_weights_too_large_to_square_are_no_infinity():
+    left, right = {"w": np.full(3, 1e200)}, {"w": np.full(3, 3e200)}
+    found = between(left, right, left_weights=left, right_weights=right).weight_changes
+
+    assert found.max_change == pytest.approx(2e200)
+    assert found.relative_l2 is None
+    assert "too large" in found.missing[0].why
+
+
 def test_nothing_recorded_of_the_weights_is_said():
     found = version_diff(snapshot(), snapshot(version="2")).weight_changes
 

@@ -32,7 +32,8 @@ def yuen(
     if min(left_kept, right_kept) < 2 or not total:
         note = "what is left after trimming has no spread to test against"
         return Comparison(difference, None, None, level, None, method, *sizes, note=note)
-    df = total**2 / (left_part**2 / (left_kept - 1) + right_part**2 / (right_kept - 1))
+    shares = left_part / total, right_part / total
+    df = 1 / (shares[0] ** 2 / (left_kept - 1) + shares[1] ** 2 / (right_kept - 1))
     error = total**0.5
     reach = quantile((1 + level) / 2, df) * error
     return Comparison(

@@ -35,7 +35,8 @@ def welch(left: Sequence[float], right: Sequence[float], level: float = 0.95) ->
     if not total:
         note = "both sides are constant, so there is no spread to test against"
         return Comparison(difference, None, None, level, None, METHOD, *sizes, note=note)
-    df = total**2 / sum(part**2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
+    # As shares of the total: their squares neither overflow nor vanish, whatever the unit.
+    df = 1 / sum((part / total) ** 2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
     error = total**0.5
     effect = hedges_g(left, right, level)
     reach = quantile((1 + level) / 2, df) * error

@@ -11,7 +11,7 @@ from ..analyses.quality.joins import join
 from ..errors import InsufficientData, SnapshotError
 from ..evidences import Example
 from ..records import Missing
-from ..stats.samples import LARGEST
+from .metrics import LARGEST
 
 PRIMARY = "primary_metric"  # the name of plain numbers that nobody named
 

@@ -16,8 +16,8 @@ from ..stats.cusum import LEAST as BASELINE
 from ..stats.cusum import baseline, cusum
 from ..stats.equivalence import Direction
 from ..stats.prediction import LEAST, against_history
-from ..stats.samples import LARGEST
 from ..stats.trend import mann_kendall, theil_sen
+from .metrics import LARGEST
 
 LONGEST = 100  # versions looked at: the newest
 _JUMPS = 8  # versions below which a jump cannot be told from noise

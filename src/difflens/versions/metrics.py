@@ -18,11 +18,12 @@ from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
 from ..stats.directions import direction
 from ..stats.equivalence import Direction
 from ..stats.quantiles import quantile
-from ..stats.samples import LARGEST
 
 ACCURACY, LOSS, LATENCY = "val_accuracy", "val_loss", "inference_latency_ms"
 MEMORY, SIZE = "memory_usage_mb", "model_size_mb"
 TAIL = 0.95  # the quantile of measured latencies that is compared beside their median
+LARGEST = 1e60  # no metric is larger, and its fourth power is still a number
+TINY = 1e-30  # what is smaller is zero, and a percent of it has no meaning
 _WIDEST = 0.04  # the drop of accuracy that a sensitivity of zero still lets pass
 _ROUNDED = 5e-3  # of its size: how far a recorded number may be off its examples' mean
 
@@ -189,7 +190,7 @@ def relative(reference: float, value: float) -> float | None:
     >>> relative(4.0, 5.0), relative(0.0, 1.0), relative(-4.0, -2.0)
     (0.25, None, None)
     """
-    return (value - reference) / reference if reference > 0 and value >= 0 else None
+    return (value - reference) / reference if reference > TINY and value >= 0 else None
 
 
 def depends(name: str) -> Literal["data", "hardware", "model"]:

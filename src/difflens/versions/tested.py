@@ -152,7 +152,8 @@ def _clustered(sides: Sides, level: float) -> Tested:
         note = "one cluster, or clusters without spread, tell no error"
         return Tested(bare._replace(note=note), name, None, "")
     parts = left.se**2, right.se**2
-    df = sum(parts) ** 2 / sum(p**2 / d for p, d in zip(parts, (left.df, right.df), strict=True))
+    shares = [part / sum(parts) for part in parts]
+    df = 1 / sum(share**2 / d for share, d in zip(shares, (left.df, right.df), strict=True))
     error = sqrt(sum(parts))
     reach = quantile((1 + level) / 2, df) * error
     made = bare._replace(

@@ -83,24 +83,33 @@ def _by_elements(
         largest = max(largest, scan.max_abs)
         moved += scan.over_rounding
     changed = [each for each in layers if each.kind not in SAME]
-    relative = sqrt(square_sum / left_square) if left_square > 0 else None
-    same = not square_sum and elements
     norm = sqrt(left_square) * sqrt(right_square)
+    same = bool(elements) and not square_sum
+    figures = {
+        "avg_magnitude": abs_sum / elements if elements else None,
+        "max_change": largest if elements else None,
+        "significant_change_ratio": moved / elements if elements else None,
+        "relative_l2": 0.0 if same else sqrt(square_sum / left_square) if left_square else None,
+        "cosine": 1.0 if same else dot / norm if norm else None,
+    }
+    known = {name: value if value is not None and isfinite(value) else None
+             for name, value in figures.items()}  # fmt: skip
+    why = "the left weights are zero, or too large to square" if elements else "none has a partner"
     return WeightChangesSummary(
-        avg_magnitude=abs_sum / elements if elements else None,
-        max_change=largest if elements else None,
-        significant_change_ratio=moved / elements if elements else None,
+        avg_magnitude=known["avg_magnitude"],
+        max_change=known["max_change"],
+        significant_change_ratio=known["significant_change_ratio"],
         layer_changes={each.name: each.relative_l2 for each in changed},
         basis="elements",
-        relative_l2=0.0 if same else relative,
-        cosine=1.0 if same else dot / norm if norm else None,
+        relative_l2=known["relative_l2"],
+        cosine=known["cosine"],
         distribution_distance=distance,
         layers=tuple(changed),
         tensors=listed,
         missing=tuple(
-            Missing(field, "tensors of one shape in both files", "no element has a partner")
-            for field in _MOVES
-            if not elements
+            Missing(field, "elements in both files", why)
+            for field, value in known.items()
+            if value is None
         ),
     )
 
@@ -140,7 +149,7 @@ def _by_percentiles(
 ) -> WeightChangesSummary:
     distance = _distance(left, right)
     if distance is None:
-        missing = [*_MOVES, "distribution_distance"]
+        missing = [*_MOVES, "distribution_distance", *(["tensors"] if listed is None else [])]
         why = "no weights were recorded of both versions"
         return WeightChangesSummary(
             tensors=listed,

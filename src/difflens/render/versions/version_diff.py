@@ -42,6 +42,8 @@ def version_diff(result: VersionDiff) -> Document:
                 ("metric", "left -> right", "difference", "relative", "interval", "margin",
                  "change"),
                 map(_metric, deltas.values()))),
+            *part("Notes", [Line(each.note, each.metric) for each in deltas.values()
+                            if each.note]),
             *part("How it is built", [Line(each.description, each.change_type, "~")
                                       for each in result.architecture_changes]),
             *part("Settings", [_setting(each) for each in result.config_changes]),
