@@ -274,6 +274,27 @@ def test_a_slow_drift_raises_an_alarm_with_its_price():
     assert found.histories[0].in_control_run_length == pytest.approx(465, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((0.9, 0.91, 0.92), (0.7, 0.71, 0.72)), ((0.9,) * 6, (0.7,) * 6)],
+    ids=["too few", "constant"],
+)
+def test_seeds_that_allow_no_test_are_not_passed_over(before, after):
+    found = held(bare(version="2", day=2, replicates={"f1": after}),
+                 bare(replicates={"f1": before}))  # fmt: skip
+
+    assert outcomes(found) == {"f1": "breached"}
+    assert found.overall_assessment.passed is False
+    assert "its samples allow no test" in found.verdicts[0].note
+
+
+def test_a_history_without_any_noise_leaves_the_two_numbers():
+    found = held(later(val_accuracy=0.7), snapshot(), history=past([0.9] * 6))
+
+    assert outcomes(found)["val_accuracy"] == "breached"
+    assert found.regressions[0].previous_value == 0.9
+
+
 def test_a_metric_that_is_no_longer_recorded_is_warned_of():
     found = held(snapshot(version="2", day=2), snapshot(custom={"f1": 0.9}))
 

@@ -218,3 +218,13 @@ def test_a_machine_without_git_is_told_so(tmp_path, monkeypatch):
 
     with pytest.raises(DifflensError, match="git is not installed"):
         commit_of(tmp_path)
+
+
+@given(arrays.arrays("f8", st.integers(1, 20), elements=st.floats(width=64)))
+def test_any_doubles_at_all_are_recorded(values):
+    found = snapshot_of("net", "1", weights={"a": values, "b": values[:3]})
+
+    assert ModelSnapshot.from_json(found.to_json()) == found
+    assert found.weights_summary.nonfinite == sum(
+        int((~np.isfinite(each)).sum()) for each in (values, values[:3])
+    )

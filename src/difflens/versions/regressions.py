@@ -29,14 +29,15 @@ from ..regression_results import (
     RegressionSeverity,
 )
 from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
+from ..stats.scalars import NO_REPEATS
 from .causes import causes, fixes, observed
 from .evaluation import Conditions
 from .history import course
-from .metrics import Rule, known, relative
+from .metrics import Known, Rule, known, relative
 from .metrics import rules as rules_of
 from .pairwise import settings_of
 from .severity import health, in_force, severity
-from .trials import trials
+from .trials import SCALARS, trials
 
 _OPPOSITE = {"higher": "lower", "lower": "higher"}
 _ORDER = list(RegressionSeverity)
@@ -122,22 +123,41 @@ def _cases(
     rules: Mapping[str, Rule],
     past: list[Past],
 ) -> Iterator[_Case]:
+    """Judge every metric that both have; what samples leave open, two numbers may still breach."""
     settings, conditions = settings_of(config), Conditions(baseline, current)
+    recorded = known(baseline), known(current)
+    ours = {name: each.plain for name, each in rules.items()}
     found = trials(baseline, current, settings, past)
     open_ones = [each for each in found if not conditions.obstacle(each.metric)]
-    recorded = known(baseline), known(current)
-    losses = _judged(open_ones, {name: each.plain for name, each in rules.items()}, config)
+    silent = {name for name, each in _judged(open_ones, ours, config).items() if _is_silent(each)}
+    found = [_bare(each, recorded) if each.metric in silent else each for each in found]
+    open_ones = [each for each in found if not conditions.obstacle(each.metric)]
+    losses = _judged(open_ones, ours, config)
     gains = _judged(open_ones, {name: _turned(each) for name, each in rules.items()}, config)
     for trial in found:
         name = trial.metric
-        bare = outcome(Check(trial, None, MetricRule()), settings.alpha, {})
+        unjudged = outcome(Check(trial, None, MetricRule()), settings.alpha, {})
         before, after = trial.left, trial.right
         if trial.source == "history":  # there left is what the past led to expect
             before, after = (side[name].value for side in recorded)
         yield _Case(
-            trial, rules[name], losses.get(name, bare), gains.get(name, bare),
+            trial, rules[name], losses.get(name, unjudged), gains.get(name, unjudged),
             conditions.obstacle(name), before, after,
         )  # fmt: skip
+
+
+def _is_silent(judged: Judged) -> bool:
+    """Are there samples, and yet nothing to test: too few, or none that vary?"""
+    return judged.word == "unknown" and judged.check.statistical
+
+
+def _bare(trial: Trial, recorded: tuple[Mapping[str, Known], Mapping[str, Known]]) -> Trial:
+    """Take a metric by its two values alone, and say what its samples lack."""
+    values = trial.left, trial.right
+    if trial.source == "history":
+        values = recorded[0][trial.metric].value, recorded[1][trial.metric].value
+    note = "; ".join(filter(None, (trial.note, "its samples allow no test", NO_REPEATS)))
+    return Trial(trial.metric, SCALARS, *values, note)
 
 
 def _judged(

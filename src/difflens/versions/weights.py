@@ -8,7 +8,7 @@ stretches, with a fixed seed, and the share of weights below a percentile is the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite, log, sqrt
+from math import hypot, isfinite, log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,8 +50,9 @@ class _Moments(NamedTuple):
         if not n:
             return self
         gap = other.mean - self.mean
-        mean = self.mean + gap * other.n / n
-        return _Moments(n, mean, self.m2 + other.m2 + gap**2 * self.n * other.n / n)
+        mean = self.mean + gap * (other.n / n)
+        between = gap * gap * (self.n * (other.n / n)) if self.n else 0.0
+        return _Moments(n, mean, self.m2 + other.m2 + between)
 
 
 def look(
@@ -108,7 +109,7 @@ def _counts(info: TensorInfo) -> bool:
 def _tensor(info: TensorInfo, stats: Stats | None, sha256: str | None) -> TensorSummary:
     l2 = None
     if stats and stats.mean is not None and stats.std is not None and not stats.nonfinite:
-        l2 = sqrt(info.count) * sqrt(stats.mean**2 + stats.std**2)
+        l2 = sqrt(info.count) * hypot(stats.mean, stats.std)
     return TensorSummary(
         name=info.name, dtype=info.dtype, shape=info.shape, count=info.count, sha256=sha256,
         l2=l2 if l2 is not None and isfinite(l2) else None,
@@ -123,7 +124,7 @@ def _figures(counted: list[tuple[TensorInfo, Stats]]) -> dict[str, Any]:
     for info, stats in counted:
         finite = info.count - stats.nonfinite
         if finite and stats.mean is not None and stats.std is not None:
-            whole = whole.plus(_Moments(finite, stats.mean, stats.std**2 * finite))
+            whole = whole.plus(_Moments(finite, stats.mean, stats.std * stats.std * finite))
         lows += [stats.min] if stats.min is not None else []
         highs += [stats.max] if stats.max is not None else []
     total = sum(info.count for info, _ in counted)
@@ -135,7 +136,8 @@ def _figures(counted: list[tuple[TensorInfo, Stats]]) -> dict[str, Any]:
         "sparsity": zeros / total if total else None,
     }
     if whole.n and lows and highs:
-        found |= {"mean": whole.mean, "std_dev": sqrt(whole.m2 / whole.n)}
+        deviation = sqrt(whole.m2 / whole.n)
+        found |= {"mean": whole.mean, "std_dev": deviation if isfinite(deviation) else None}
         found |= {"min": min(lows), "max": max(highs)}
     return found
 
@@ -174,5 +176,6 @@ def _percentiles(values: NDArray[Any]) -> dict[str, float]:
     low = places.astype(np.int64)
     below = values[low].astype(np.float64)
     above = values[np.minimum(low + 1, len(values) - 1)].astype(np.float64)
-    found = below + (above - below) * (places - low)
+    half = (above / 2 - below / 2) * (places - low)  # a whole gap may overflow
+    found = np.clip(below + half + half, below, above)
     return {f"p{rank}": float(each) for rank, each in zip(PERCENTILES, found, strict=True)}
