@@ -102,7 +102,7 @@ class UnknownName(DifflensError):
 
         names = sorted(known)
         near = get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names[:20])}"
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names[:40])}"
         super().__init__(f"no {kind} is called {name!r}", hint=hint)
 
 

@@ -19,6 +19,8 @@ JUDGING = re.compile(
     r"|inefficient|superior|inferior|strong|weak|great|fine|perfect|problematic|faster|slower)\b",
     re.IGNORECASE,
 )
+# Words of a method that judge no model: groups found again (methods 8.22), a statistical term.
+TERMS = re.compile(r"no stable clusters|non-inferior")
 VIEWS = {"whole": View(), "review": View(review=True)}
 
 
@@ -36,7 +38,7 @@ def test_a_report_from_weights_alone_judges_no_quality(output, view):
     body = re.sub(r"^.*<body>|<script>.*$", "", text, flags=re.DOTALL)
 
     assert len(body) > 200
-    assert JUDGING.findall(body) == []
+    assert JUDGING.findall(TERMS.sub("", body)) == []
 
 
 @pytest.mark.parametrize("word", ["improving", "Healthy", "ready", "it is better", "trend=stable"])

@@ -118,7 +118,7 @@ def _needs(answer: Answer) -> str:
 
 def _why(known: list[Check]) -> str:
     if not known:
-        return "not evaluated: weights alone do not tell how good a model is"
+        return "not evaluated: weights alone do not measure quality"
     told = ", ".join(f"{each.metric} ({_obstacle(each)})" for each in known[:4])
     return f"not evaluated: {told}"
 

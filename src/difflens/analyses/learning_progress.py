@@ -63,7 +63,7 @@ def _trend(answer: Answer, evidence: Evidence, policy: Policy) -> None:
     told = told or _examples(answer, evidence, policy) or _metrics(answer, evidence, policy)
     told = told or logged
     if told is None:
-        why = "weights say how far they moved, not whether that was for the better"
+        why = "weights say how far they moved, not which way quality went"
         for field in ("trend", "trend_basis", "significance"):
             answer.lack(field, needs=_TREND_NEEDS, why=why)
         return

@@ -128,7 +128,7 @@ def _update_ratio(answer: Answer, diff: Diff, evidence: Evidence) -> None:
                   why="how many steps lie between them is not known" if not gap
                   else "norms are not finite, zero, or were not read")  # fmt: skip
     if value is not None:
-        answer.assume("that 1e-3 a step is a good update ratio is folklore: no verdict is drawn")
+        answer.assume("that an update ratio should be 1e-3 a step is folklore: no verdict is drawn")
         if gap and gap > 1:
             answer.assume("steps in different directions cancel: each may be larger than the ratio")
 

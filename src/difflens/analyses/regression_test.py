@@ -45,7 +45,7 @@ def regression_test(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     found = outcomes(answer, diff, evidence, policy)
     if not found:
         for field in _FIELDS:
-            answer.lack(field, needs=NEEDS, why="weights alone do not tell how good a model is")
+            answer.lack(field, needs=NEEDS, why="weights alone do not measure quality")
         return answer.envelope()
     _say(answer, found)
     answer.say("checks", [told(each) for each in found], basis="one a metric, strongest evidence")

@@ -47,7 +47,7 @@ def _doubt(fit: PowerLaw, limits: Mapping[str, Any]) -> str:
     if fit.distance > limits["tail_distance"]:
         return f"distance {fit.distance:.3g} from a power law, above {limits['tail_distance']:g}"
     if fit.lognormal_ratio < 0 and fit.lognormal_p < limits["lognormal_p"]:
-        return f"a lognormal fits better (p = {fit.lognormal_p:.2g})"
+        return f"a lognormal fits more closely (p = {fit.lognormal_p:.2g})"
     return ""
 
 
