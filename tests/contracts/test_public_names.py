@@ -41,9 +41,7 @@ RECORDS = sorted(
         each
         for home in (records, snapshots, comparisons, ab_results, regression_results)
         for each in vars(home).values()
-        if isinstance(each, type)
-        and issubclass(each, records.Record)
-        and each.__struct_fields__
+        if isinstance(each, type) and issubclass(each, records.Record) and each.__struct_fields__
     },
     key=lambda each: each.__name__,
 )

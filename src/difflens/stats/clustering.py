@@ -165,7 +165,7 @@ def _means(
     k = nearness.shape[1]
     sizes = np.bincount(labels, minlength=k)
     member = np.eye(k, dtype=rows.dtype)[labels]
-    means = (member.T @ rows) / np.maximum(sizes, 1)[:, None].astype(rows.dtype)
+    means: NDArray[Any] = (member.T @ rows) / np.maximum(sizes, 1)[:, None].astype(rows.dtype)
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
         apart = nearness[np.arange(len(rows)), labels] + lengths

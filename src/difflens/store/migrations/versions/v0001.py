@@ -25,7 +25,10 @@ def upgrade() -> None:
         Column("body", Text, nullable=False),
         Column("digest", exact, nullable=False),
     )
-    current: dict[str, Any] = {"sqlite_where": text("current = 1"), "postgresql_where": text("current")}
+    current: dict[str, Any] = {
+        "sqlite_where": text("current = 1"),
+        "postgresql_where": text("current"),
+    }
     op.create_index(
         "difflens_by_key", "difflens_snapshots", ["name", "version"], unique=True, **current
     )
