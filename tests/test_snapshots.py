@@ -253,3 +253,12 @@ def test_the_config_has_the_defaults_of_the_contract():
 def test_a_setting_without_a_meaning_is_refused(field, value):
     with pytest.raises(InvalidConfig, match=field):
         DifferentialDebuggingConfig(**{field: value})
+
+
+def test_a_record_shows_itself_in_a_notebook_and_its_names_stay_text():
+    hostile = "<script>alert(1)</script>"
+    text = ModelSnapshot(name="tiny", version="1", metadata={"note": hostile})._repr_html_()
+
+    assert "<th>name</th><td>tiny</td>" in text
+    assert hostile not in text
+    assert "&lt;script&gt;" in text

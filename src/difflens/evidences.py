@@ -28,12 +28,17 @@ class Latency(Record, frozen=True, gc=False):
 
 
 class Past(Record, frozen=True, gc=False):
-    """The value a metric had in an earlier version."""
+    """The value a metric had in an earlier version.
+
+    Where it is the mean of n samples, `standard_error` is that of the mean.
+    """
 
     version: str
     metric: str
     value: float
     time: str | None = None
+    standard_error: float | None = None
+    n: int | None = None
 
 
 class Log(Record, frozen=True):

@@ -67,6 +67,10 @@ class Kept(Record, frozen=True, kw_only=True):
         """Give it as JSON."""
         return msgspec.json.encode(self)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: a table of its fields; what is nested opens on a click."""
+        return _as_html(self.to_dict())
+
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
         """Read it from JSON; fields that are not known are left out."""
@@ -79,6 +83,26 @@ class Kept(Record, frozen=True, kw_only=True):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read it from plain maps and lists; fields that are not known are left out."""
         return made(cls, data)
+
+
+def _as_html(value: Any) -> str:
+    from html import escape
+
+    if isinstance(value, (list, tuple)):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict):
+        return escape("unknown" if value is None else str(value))
+    rows = "".join(
+        f"<tr><th>{escape(str(key))}</th><td>{_folded(part)}</td></tr>"
+        for key, part in value.items()
+    )
+    return f"<table>{rows}</table>"
+
+
+def _folded(part: Any) -> str:
+    if not isinstance(part, (dict, list, tuple)) or not part:
+        return _as_html(part) if part not in ({}, [], ()) else "none"
+    return f"<details><summary>{len(part)}</summary>{_as_html(part)}</details>"
 
 
 def made(kind: type[KeptT], data: Any) -> KeptT:

@@ -422,3 +422,15 @@ def test_a_million_tensors_are_one_snapshot(store):
 
     assert store.get("m").weights_summary.tensors[-1].name == "t999999"
     assert time.monotonic() - start < 60
+
+
+def test_the_mean_of_samples_is_kept_with_its_standard_error(store):
+    scores = tuple(Example(f"q{i}", float(i % 4 == 0), "accuracy") for i in range(40))
+    store.put(ModelSnapshot(name="m", version="1", evals=scores))
+    store.put(ModelSnapshot(name="m", version="2", metrics={"custom_metrics": {"accuracy": 0.5}}))
+
+    first, second = store.history("m", "accuracy")
+
+    assert (first.value, first.n) == (0.25, 40)
+    assert first.standard_error == pytest.approx((0.25 * 0.75 / 39) ** 0.5)
+    assert (second.standard_error, second.n) == (None, None)

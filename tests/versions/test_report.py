@@ -72,6 +72,18 @@ def test_a_metric_is_followed_over_its_versions():
     assert history.slope < 0
 
 
+def test_a_value_that_is_a_mean_of_seeds_has_its_interval():
+    found = report(stored(
+        bare("m", "1", day=1, replicates={"f1": (0.7, 0.8, 0.9)}),
+        bare("m", "2", day=2, metrics={"custom_metrics": {"f1": 0.8}}),
+    ))  # fmt: skip
+    sampled, single = found.histories[0].points
+
+    # mean 0.8, standard error 0.1/sqrt(3), t of two degrees 4.3027
+    assert (sampled.low, sampled.high) == pytest.approx((0.551586, 1.048414), abs=1e-6)
+    assert (single.low, single.high) == (None, None)
+
+
 def test_models_are_held_side_by_side_by_their_newest_version():
     found = report(stored(
         snapshot("a", metrics={"val_accuracy": 0.5}),

@@ -14,7 +14,7 @@ from ..snapshots import AT, ModelSnapshot, SnapshotLine
 from . import lookups, schema
 from .engines import WRITES, engine_of
 from .places import Place, on_network
-from .rows import KINDS, figures_of, read, result_row, snapshot_row
+from .rows import KINDS, NO_SPREAD, figures_of, read, result_row, snapshot_row, spreads_of
 from .tables import CURRENT, tables
 from .troubles import told
 
@@ -93,9 +93,11 @@ class Database:
             connection.execute(figures.delete().where(figures.c.position == former.position))
         inserted = connection.execute(table.insert().values(row)).inserted_primary_key
         position = inserted[0] if inserted else 0
+        spreads = spreads_of(snapshot)
         found = [
             {"position": position, "name": snapshot.name, "timestamp": snapshot.timestamp,
-             "metric": metric, "value": value}
+             "metric": metric, "value": value,
+             **spreads.get(metric, NO_SPREAD)}
             for metric, value in figures_of(snapshot).items()
         ]  # fmt: skip
         if found:

@@ -156,14 +156,23 @@ def history(connection: Connection, name: str, metric: str, limit: int) -> tuple
 
     figures, table = tables().figures, tables().snapshots
     wanted = (
-        select(table.c.version, figures.c.timestamp, figures.c.value)
+        select(
+            table.c.version,
+            figures.c.timestamp,
+            figures.c.value,
+            figures.c.standard_error,
+            figures.c.n,
+        )
         .join(table, table.c.position == figures.c.position)
         .where(figures.c.name == name, figures.c.metric == metric)
         .order_by(figures.c.timestamp.desc(), figures.c.position.desc())
         .limit(limit)
     )
     rows = reversed(connection.execute(wanted).all())
-    return tuple(Past(row.version, metric, row.value, row.timestamp) for row in rows)
+    return tuple(
+        Past(row.version, metric, row.value, row.timestamp, row.standard_error, row.n)
+        for row in rows
+    )
 
 
 def best(

@@ -13,7 +13,7 @@ from ..errors import SnapshotError, UnknownModel
 from ..evidences import Past
 from ..kept import Kept
 from ..snapshots import AT, ModelSnapshot, SnapshotLine
-from .rows import KINDS, figures_of
+from .rows import KINDS, NO_SPREAD, figures_of, spreads_of
 
 KeptT = TypeVar("KeptT", bound=Kept)
 RESULTS = 1000  # results of a kind that are held: older ones are counted, not kept
@@ -151,7 +151,13 @@ class Memory:
         """Give the newest values of a metric over the versions of a model, oldest first."""
         with self._lock:
             found = [
-                Past(each.version, metric, figures[metric], each.timestamp)
+                Past(
+                    each.version,
+                    metric,
+                    figures[metric],
+                    each.timestamp,
+                    **spreads_of(each).get(metric, NO_SPREAD),
+                )
                 for _, each in self._of(name)
                 if metric in (figures := figures_of(each))
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from math import fsum, inf, isclose, sqrt
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +24,10 @@ KINDS: dict[type[Kept], str] = {
     VersionDiff: "version_diff",
     RegressionDetectionResult: "regression",
 }
+
+_SQUARABLE = 1e150  # the square of a larger number is none
+
+NO_SPREAD: dict[str, Any] = {"standard_error": None, "n": None}
 
 
 def snapshot_row(snapshot: ModelSnapshot) -> dict[str, Any]:
@@ -68,6 +73,21 @@ def figures_of(snapshot: ModelSnapshot) -> dict[str, float]:
     return {
         metric: float(value) for metric, value in given.items() if isinstance(value, (int, float))
     }
+
+
+def spreads_of(snapshot: ModelSnapshot) -> dict[str, dict[str, Any]]:
+    """Give, for figures that are means of samples, their standard error and how many they are."""
+    figures = figures_of(snapshot)
+    found = {}
+    for metric, samples in _sampled(snapshot).items():
+        n = len(samples)
+        if max(map(abs, samples)) > _SQUARABLE:
+            continue
+        mean = sum(samples) / n
+        if n > 1 and isclose(mean, figures.get(metric, inf), rel_tol=1e-9, abs_tol=1e-12):
+            spread = fsum((each - mean) ** 2 for each in samples) / (n - 1)
+            found[metric] = {"standard_error": sqrt(spread / n), "n": n}
+    return found
 
 
 def _sampled(snapshot: ModelSnapshot) -> dict[str, list[float]]:

@@ -51,6 +51,8 @@ def tables() -> Tables:
         Column("name", text, nullable=False),
         Column("timestamp", text, nullable=False),
         Column("value", Double, nullable=False),
+        Column("standard_error", Double),
+        Column("n", Integer),
     )
     results = Table(
         "difflens_results",

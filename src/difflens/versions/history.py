@@ -12,6 +12,7 @@ from ..evidences import Past
 from ..records import Interval
 from ..regression_results import ChangePoint, MetricHistory, MetricPoint
 from ..stats.change_points import change_points
+from ..stats.comparison import quantile
 from ..stats.cusum import LEAST as BASELINE
 from ..stats.cusum import baseline, cusum
 from ..stats.equivalence import Direction
@@ -54,10 +55,7 @@ def course(
         model=model,
         metric=metric,
         direction=direction,
-        points=tuple(
-            MetricPoint(version=each.version, timestamp=each.time or "", value=each.value)
-            for each in points
-        ),
+        points=tuple(_point(each, 1 - alpha) for each in points),
         change_points=tuple(
             ChangePoint(
                 version=points[jump.index].version, before=jump.before, after=jump.after, p=jump.p
@@ -74,6 +72,20 @@ def course(
         note=_note(points, since, len(present)),
     )
     return Course(found, tuple(present))
+
+
+def _point(past: Past, level: float) -> MetricPoint:
+    """Give a value with its interval, mean ± t·standard error, where it is a mean of samples."""
+    reach = None
+    if past.standard_error is not None and past.n:
+        reach = quantile((1 + level) / 2, past.n - 1) * past.standard_error
+    return MetricPoint(
+        version=past.version,
+        timestamp=past.time or "",
+        value=past.value,
+        low=None if reach is None else past.value - reach,
+        high=None if reach is None else past.value + reach,
+    )
 
 
 class _Drift(NamedTuple):

@@ -45,6 +45,8 @@ def upgrade() -> None:
         Column("name", exact, nullable=False),
         Column("timestamp", exact, nullable=False),
         Column("value", Double, nullable=False),
+        Column("standard_error", Double),
+        Column("n", Integer),
     )
     op.create_index("difflens_by_metric", "difflens_figures", ["metric", "value", "position"])
     op.create_index(
