@@ -212,6 +212,8 @@ def test_short_reads_are_read_on(path, monkeypatch):
 
 
 def test_too_many_open_files_costs_an_older_file_its_descriptor(path, monkeypatch):
+    # A pool of its own: what other tests left open would give way first.
+    monkeypatch.setattr(files, "_POOL", files._Pool())
     other = path.with_name("other")
     other.write_bytes(b"x")
     file = File(path)
