@@ -168,6 +168,11 @@ def _judged(
     return {each.metric: outcome(each, settings.alpha, {}) for each in judged if each.direction}
 
 
+def _once(why: str, note: str) -> str:
+    """Join two remarks of which the first may hold the second."""
+    return why if note in why else "; ".join(filter(None, (why, note)))
+
+
 def _turned(rule: Rule) -> MetricRule:
     """Turn a rule round: the same margin, the other way."""
     better = _OPPOSITE[rule.direction] if rule.direction else None
@@ -240,7 +245,7 @@ def _verdict(case: _Case) -> MetricVerdict:
         basis=_basis(case.trial),
         statistical=check.statistical and not case.obstacle,
         method=made.method if made else "",
-        note=case.obstacle or "; ".join(dict.fromkeys(filter(None, (why, case.trial.note)))),
+        note=case.obstacle or _once(why, case.trial.note),
     )
 
 
