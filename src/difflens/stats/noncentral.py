@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _FARTHEST = 1e4  # beyond this t the library's non-central t is NaN in places that matter
+_NEAREST = 1e-50
 
 
 def below_noncentral(t: float, df: float, noncentrality: float) -> float:
@@ -11,7 +12,8 @@ def below_noncentral(t: float, df: float, noncentrality: float) -> float:
 
     from scipy.special import nctdtr
 
-    found = float(nctdtr(df, noncentrality, t))
+    # Nearer to zero than this the law is that at zero, and the library says NaN.
+    found = float(nctdtr(df, noncentrality, t if abs(t) > _NEAREST else 0.0))
     return float(noncentrality <= t) if isnan(found) else found
 
 
