@@ -28,6 +28,8 @@ Kind = Literal[
 ]
 # Kinds that do not make two models different.
 SAME: frozenset[str] = frozenset({"identical", "within_epsilon", "tied", "paired"})
+# Kinds of pairs that were scanned because their bytes are not the same.
+MOVED: frozenset[str] = frozenset({"changed", "recast", "within_epsilon"})
 
 MeasureT = TypeVar("MeasureT")
 

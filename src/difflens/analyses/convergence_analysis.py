@@ -8,9 +8,9 @@ from ..answers import Answer
 from ..diffs import Diff
 from ..evidences import Evidence, Trajectory
 from ..measure.scan import Scan
-from ..records import Envelope, Policy, Threshold
+from ..records import MOVED, Envelope, Policy, Threshold
 from . import analysis
-from .changes.energy import MOVED, is_float
+from .changes.energy import is_float
 from .training.distances import SEED, Known
 from .training.motion import FIT, Motion, motion
 from .training.trends import Movement, movement, progress_column

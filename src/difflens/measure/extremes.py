@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..records import Delta, Record
-from .matrices import has_numbers
+from .matrices import has_moved
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,11 +49,7 @@ class Extremes(Record, frozen=True):
     @classmethod
     def wants(cls, delta: Delta) -> bool:
         """Take float tensors of one shape that differ."""
-        left, right = delta.pair.left, delta.pair.right
-        if left is None or right is None or left.shape != right.shape or not right.count:
-            return False
-        told = delta.kind in {"changed", "recast", "within_epsilon"}
-        return told and has_numbers(left) and has_numbers(right)
+        return has_moved(delta)
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:

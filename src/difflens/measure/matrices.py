@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import FLOATS, OPAQUE, bits
-from ..records import TensorInfo
+from ..records import MOVED, Delta, TensorInfo
 from .chunks import STEP
 
 if TYPE_CHECKING:
@@ -49,6 +49,14 @@ class Matrix(NamedTuple):
 def has_numbers(info: TensorInfo | None) -> bool:
     """Does it hold real floating-point numbers?"""
     return info is not None and info.dtype in FLOATS and info.dtype not in _NO_NUMBERS
+
+
+def has_moved(delta: Delta) -> bool:
+    """Is it a float tensor of one shape on both sides, whose values may differ?"""
+    left, right = delta.pair.left, delta.pair.right
+    if left is None or right is None or left.shape != right.shape or not left.count:
+        return False
+    return delta.kind in MOVED and has_numbers(left) and has_numbers(right)
 
 
 def matrix_of(info: TensorInfo | None) -> Matrix | None:

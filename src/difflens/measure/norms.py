@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..records import Delta, Record
 from .chunks import STEP
 from .differences import finite
-from .matrices import has_numbers
+from .matrices import has_moved
 from .repeats import repeated_rows
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ class Norms(Record, frozen=True):
     @classmethod
     def wants(cls, delta: Delta) -> bool:
         """Take float tensors of one shape, two dimensions at least, that differ."""
-        left, right = delta.pair.left, delta.pair.right
-        if left is None or right is None or left.shape != right.shape or len(left.shape) < 2:
-            return False
-        told = delta.kind in {"changed", "recast", "within_epsilon"}
-        return told and has_numbers(left) and has_numbers(right) and left.count > 0
+        return has_moved(delta) and delta.pair.left is not None and len(delta.pair.left.shape) > 1
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:

@@ -15,7 +15,7 @@ from .engine import Threads
 from .oddities import oddity
 from .pairs import deltas
 from .ties import Candidate, tied
-from .values import Values, size_of
+from .values import Values
 
 WholeT = TypeVar("WholeT", bound=WholeMeasure)
 
@@ -72,7 +72,7 @@ class Session:
     def take(self, kind: type[WholeT], deltas: Iterable[Delta]) -> dict[int, WholeT]:
         """Take a measure that needs a pass of its own, of the pairs it wants."""
         wanted = [delta for delta in deltas if kind.wants(delta)]
-        sizes = [sum(map(size_of, filter(None, (each.pair.left, each.pair.right))))
+        sizes = [sum(info.size_bytes for info in (each.pair.left, each.pair.right) if info)
                  for each in wanted]  # fmt: skip
         advance = self._stage(kind.__name__.lower(), sum(sizes))
         taken: dict[int, WholeT] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..records import Delta, Record
 from .chunks import STEP
-from .matrices import has_numbers
+from .matrices import has_moved
 from .zeros import Pattern
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ class Sparsity(Record, frozen=True):
     @classmethod
     def wants(cls, delta: Delta) -> bool:
         """Take float tensors of one shape that differ."""
-        left, right = delta.pair.left, delta.pair.right
-        if left is None or right is None or left.shape != right.shape or not left.count:
-            return False
-        told = delta.kind in {"changed", "recast", "within_epsilon"}
-        return told and has_numbers(left) and has_numbers(right)
+        return has_moved(delta)
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:

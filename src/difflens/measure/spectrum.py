@@ -11,7 +11,7 @@ from .alignment import Alignment, alignment
 from .differences import differences, finite, grams, most_moved, size_bytes
 from .formats import unit_square_sum
 from .gram import FLOOR, Gram
-from .matrices import Matrix, chunks, is_precise, matrix_of
+from .matrices import Matrix, chunks, has_moved, is_precise, matrix_of
 from .randomised import leading_values
 from .ranks import (
     ENERGY_RANKS,
@@ -93,10 +93,8 @@ class DeltaSpectrum(Record, frozen=True):
     @classmethod
     def wants(cls, delta: Delta) -> bool:
         """Take float matrices of one shape whose values may differ."""
-        left, right = delta.pair.left, delta.pair.right
-        told = delta.kind in {"changed", "recast", "within_epsilon"}
-        same = left is not None and right is not None and left.shape == right.shape
-        return told and same and matrix_of(left) is not None and matrix_of(right) is not None
+        sides = delta.pair.left, delta.pair.right
+        return has_moved(delta) and all(matrix_of(info) is not None for info in sides)
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:

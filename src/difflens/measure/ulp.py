@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
-from ..records import Delta, Record
+from ..records import MOVED, Delta, Record
 from .formats import FORMATS, coarser
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class Ulp(Record, frozen=True):
         left, right = delta.pair.left, delta.pair.right
         if left is None or right is None or left.shape != right.shape:
             return False
-        told = delta.kind in {"changed", "recast", "within_epsilon"}
-        return told and left.dtype in FORMATS and right.dtype in FORMATS
+        return delta.kind in MOVED and left.dtype in FORMATS and right.dtype in FORMATS
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:

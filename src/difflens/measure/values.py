@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import OPAQUE, bits
+from ..dtypes import OPAQUE
 from ..errors import DifflensError, TooLarge
 from .chunks import STEP, Side, read
 
@@ -112,8 +112,3 @@ def _decoded(buffer: memoryview, dtype: str) -> NDArray[Any]:
     from ..kernel.reference import decode
 
     return decode(buffer, dtype).astype(_type(dtype), copy=False)
-
-
-def size_of(info: Any) -> int:
-    """Count the bytes that reading it takes: what a progress bar is told."""
-    return int(info.count) * bits(info.dtype) // 8

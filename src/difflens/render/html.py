@@ -10,20 +10,13 @@ from ..records import Report, View
 from . import renderer
 from .charts import as_json, figures, library
 from .page import page
+from .templates import templates
 
 
 @renderer(suffix=".html")
 def html(report: Report, view: View) -> str:
     """One self-contained page: verdict, findings, maps, a table to sort and filter, analyses."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    room = Environment(
-        loader=PackageLoader("difflens", "render"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    room = templates()
     drawn = figures(report) if view.charts and not view.review else []
     ours = {"script": room.get_template("script.js.jinja").render()}
     if drawn:

@@ -50,6 +50,25 @@ class Comparison(NamedTuple):
         return self.difference - reach, self.difference + reach
 
 
+def by_t(  # noqa: PLR0917  what a t-test is made of
+    difference: float, error: float, df: float, level: float, method: str, sizes: tuple[int, int]
+) -> Comparison:
+    """Compare by Student's t: difference ± t·error, with its two-sided p."""
+    reach = quantile((1 + level) / 2, df) * error
+    return Comparison(
+        difference,
+        difference - reach,
+        difference + reach,
+        level,
+        two_sided(difference / error, df),
+        method,
+        *sizes,
+        statistic=difference / error,
+        df=df,
+        standard_error=error,
+    )
+
+
 def quantile(probability: float, df: float | None) -> float:
     """Give a quantile of Student's t, or of the normal law where `df` is None."""
     from scipy.special import ndtri, stdtrit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .comparison import Comparison, quantile, two_sided
+from .comparison import Comparison, by_t
 from .samples import probability, sample, variance
 
 if TYPE_CHECKING:
@@ -34,20 +34,7 @@ def yuen(
         return Comparison(difference, None, None, level, None, method, *sizes, note=note)
     shares = left_part / total, right_part / total
     df = 1 / (shares[0] ** 2 / (left_kept - 1) + shares[1] ** 2 / (right_kept - 1))
-    error = total**0.5
-    reach = quantile((1 + level) / 2, df) * error
-    return Comparison(
-        difference,
-        difference - reach,
-        difference + reach,
-        level,
-        two_sided(difference / error, df),
-        method,
-        *sizes,
-        statistic=difference / error,
-        df=df,
-        standard_error=error,
-    )
+    return by_t(difference, total**0.5, df, level, method, sizes)
 
 
 def _trimmed(array: NDArray[np.float64], trim: float) -> tuple[float, float, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .comparison import Comparison, quantile, two_sided
+from .comparison import Comparison, by_t
 from .effect import hedges_g
 from .samples import probability, sample, variance
 
@@ -37,21 +37,6 @@ def welch(left: Sequence[float], right: Sequence[float], level: float = 0.95) ->
         return Comparison(difference, None, None, level, None, METHOD, *sizes, note=note)
     # As shares of the total: their squares neither overflow nor vanish, whatever the unit.
     df = 1 / sum((part / total) ** 2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
-    error = total**0.5
     effect = hedges_g(left, right, level)
-    reach = quantile((1 + level) / 2, df) * error
-    return Comparison(
-        difference,
-        difference - reach,
-        difference + reach,
-        level,
-        two_sided(difference / error, df),
-        METHOD,
-        *sizes,
-        statistic=difference / error,
-        df=df,
-        effect=effect.g,
-        effect_low=effect.low,
-        effect_high=effect.high,
-        standard_error=error,
-    )
+    found = by_t(difference, total**0.5, df, level, METHOD, sizes)
+    return found._replace(effect=effect.g, effect_low=effect.low, effect_high=effect.high)

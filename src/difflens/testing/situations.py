@@ -5,7 +5,6 @@ An analysis that answers alike on all three measures nothing: the constant detec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -275,8 +274,3 @@ def _trajectory(left: Arrays, right: Arrays, random: Generator, seed: int) -> Tr
         {name: tuple((rows**2).sum(-1).tolist()) for name, rows in points.items()},
         (0,) * 7,
     )
-
-
-def as_text(value: object) -> str:
-    """Write an answer down so that two can be compared."""
-    return json.dumps(value, sort_keys=True, default=str)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ...diffs import Diff
 from ...evidences import Evidence
 from ...measure.scan import Scan
-from ...records import SAME, Delta, Envelope
-from .energy import KEPT, MOVED, Moved, is_float
+from ...records import MOVED, SAME, Delta, Envelope
+from .energy import KEPT, Moved, is_float
 
 Numbers = dict[str, float]
 

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...diffs import Diff
 from ...measure.scan import Scan
-from ...records import Delta
+from ...records import MOVED, Delta
 from ..anatomy.roles import block, is_parameter, role
 
-MOVED = frozenset({"changed", "recast", "within_epsilon"})
 KEPT = MOVED | {"identical"}
 GroupT = TypeVar("GroupT", bound=Hashable)
 

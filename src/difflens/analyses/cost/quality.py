@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from ...evidences import Evidence, Example
 from ...records import Interval, Policy
-from ...stats.directions import direction
 from ...stats.paired import paired
 from ...stats.welch import welch
+from ..quality.check import rule_of
+from ..quality.joins import join, metrics_of
+
+Sides = tuple[tuple[float, ...], tuple[float, ...]]
 
 LEVEL = 0.95
 _LEAST = 2  # examples a side: one tells no spread
@@ -44,48 +47,30 @@ class Difference(NamedTuple):
 
 def differences(evidence: Evidence, policy: Policy) -> list[Difference]:
     """Compare every metric that both sides have: by examples where there are, else by numbers."""
-    found = dict(_of_examples(evidence, policy))
+    found = {each.metric: each for each in _of_examples(evidence, policy)}
     left, right = evidence.left.metrics or {}, evidence.right.metrics or {}
     for metric in sorted(left.keys() & right.keys() - found.keys()):
-        found[metric] = Difference(metric, left[metric], right[metric], _direction(metric, policy))
+        _, better = rule_of(metric, policy)
+        found[metric] = Difference(metric, left[metric], right[metric], better)
     return list(found.values())
 
 
-def _of_examples(evidence: Evidence, policy: Policy) -> list[tuple[str, Difference]]:
-    before, after = _by_metric(evidence.left.evals), _by_metric(evidence.right.evals)
-    found = []
-    for metric in sorted(before.keys() & after.keys()):
-        left, right = before[metric], after[metric]
-        if min(len(left), len(right)) >= _LEAST:
-            found.append((metric, _compared(metric, left, right, policy)))
-    return found
+def _of_examples(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
+    left, right = evidence.left.evals, evidence.right.evals
+    for metric in sorted(metrics_of(left, right)):
+        joined = join(left, right, metric)
+        sides: Sides = joined.left, joined.right
+        is_paired = len(joined.ids) >= _LEAST
+        if not is_paired:
+            sides = _scores(left, metric), _scores(right, metric)
+            if min(map(len, sides)) < _LEAST:
+                continue
+        test = paired(*sides, joined.clusters, LEVEL) if is_paired else welch(*sides, LEVEL)
+        means = [sum(side) / len(side) for side in sides]
+        known = test.low is not None and test.high is not None
+        span = Interval(test.low, test.high, LEVEL, test.method, test.n_left) if known else None
+        yield Difference(metric, means[0], means[1], rule_of(metric, policy)[1], span)
 
 
-def _compared(
-    metric: str, left: dict[str, Example], right: dict[str, Example], policy: Policy
-) -> Difference:
-    both = [name for name in left if name in right]
-    if len(both) >= _LEAST:
-        left, right = ({name: side[name] for name in both} for side in (left, right))
-    before, after = ([each.score for each in side.values()] for side in (left, right))
-    if len(both) >= _LEAST:
-        marks = [each.cluster for each in left.values()]
-        test = paired(before, after, None if None in marks else marks, LEVEL)
-    else:
-        test = welch(before, after, LEVEL)
-    means = [sum(side) / len(side) for side in (before, after)]
-    known = test.low is not None and test.high is not None
-    span = Interval(test.low, test.high, LEVEL, test.method, test.n_left) if known else None
-    return Difference(metric, means[0], means[1], _direction(metric, policy), span)
-
-
-def _by_metric(examples: tuple[Example, ...]) -> dict[str, dict[str, Example]]:
-    groups: dict[str, dict[str, Example]] = defaultdict(dict)
-    for each in examples:
-        groups[each.metric][each.id] = each
-    return groups
-
-
-def _direction(metric: str, policy: Policy) -> Literal["higher", "lower"] | None:
-    rule = policy.metrics.get(metric)
-    return (rule.direction if rule else None) or direction(metric)
+def _scores(examples: tuple[Example, ...], metric: str) -> tuple[float, ...]:
+    return tuple(each.score for each in examples if each.metric == metric)

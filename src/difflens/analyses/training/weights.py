@@ -8,7 +8,8 @@ from typing import NamedTuple
 from ...diffs import Diff
 from ...measure.energy import Energy
 from ...measure.scan import Scan
-from ..changes.energy import MOVED, is_float
+from ...records import MOVED
+from ..changes.energy import is_float
 
 
 class Weight(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...escape import for_terminal
 from ...records import View
+from ..templates import templates
 from .document import Document, Line, Name, Part, Table, is_number
 
 _LONGEST = 1000
@@ -13,15 +14,7 @@ _SIGNS = {"+": "better", "-": "worse", "~": "changed", "!": "alarm", "?": "unkno
 
 def page(document: Document, view: View) -> str:  # noqa: ARG001  one signature for all
     """Write it: the verdict, numbers in large, pictures, tables."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    room = Environment(
-        loader=PackageLoader("difflens", "render"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    room = templates()
     room.filters["shown"] = _shown
     room.filters["brief"] = _brief
     shown = document._asdict() | {"parts": list(map(_part, document.parts))}
