@@ -18,6 +18,7 @@ DifflensError
 ├── InsufficientData       too little was measured to answer
 ├── DisabledFeature        the configuration switches it off
 ├── StoreError             the store of snapshots cannot be used
+├── RunError               a training run cannot be recorded or read
 └── OutputError            the result could not be written
 """
 
@@ -143,6 +144,14 @@ class StoreError(DifflensError):
 
     def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
         """Name the store first: every one of these is about one."""
+        super().__init__(reason, where=str(where), hint=hint)
+
+
+class RunError(DifflensError):
+    """A training run cannot be recorded or read."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the run first: every one of these is about one."""
         super().__init__(reason, where=str(where), hint=hint)
 
 

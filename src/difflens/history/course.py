@@ -1,0 +1,151 @@
+"""A stretch of a run as columns over points: what diagnoses and pictures read.
+
+A point is one frame, or in a long run several neighbours: then it has the mean of what was finite
+in them, and beside it the lowest and the highest value, so that no spike is averaged away.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..runs import Layer, RunInfo
+from .frame import is_missing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+
+
+class Course:
+    """Points of a run, oldest first. Arrays are (points,) or (points, layers); NaN is no number."""
+
+    def __init__(
+        self,
+        info: RunInfo,
+        steps: NDArray[np.int64],
+        first_steps: NDArray[np.int64],
+        spans: NDArray[np.int64],
+        wall_times: NDArray[np.float64],
+        scalars: NDArray[np.float64],
+        layers: NDArray[np.float32],
+    ) -> None:
+        """Take arrays whose first axis is mean, lowest, highest, and whose second is points."""
+        self.info = info
+        self.steps = steps  # of the last frame of each point
+        self.first_steps = first_steps
+        self.spans = spans  # frames that each point covers
+        self.wall_times = wall_times
+        self._scalars, self._layers = scalars, layers
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        return len(self.steps)
+
+    @property
+    def is_whole(self) -> bool:
+        """Is every point one frame?"""
+        return bool((self.spans == 1).all())
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, in the order of the second axis."""
+        return self.info.layers
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """Parameters of each layer; NaN where the shape is not known."""
+        return np.array([layer.count or np.nan for layer in self.layers], np.float64)
+
+    def scalar(self, name: str) -> Floats | None:
+        """Give a scalar over the points, or None where it was never recorded."""
+        return self._scalar(name, 0)
+
+    def scalar_low(self, name: str) -> Floats | None:
+        """Give the lowest value of a scalar within each point."""
+        return self._scalar(name, 1)
+
+    def scalar_high(self, name: str) -> Floats | None:
+        """Give the highest value of a scalar within each point."""
+        return self._scalar(name, 2)
+
+    def _scalar(self, name: str, which: int) -> Floats | None:
+        if name not in self.info.scalars:
+            return None
+        values = self._scalars[which % len(self._scalars), :, self.info.scalars.index(name)]
+        return None if is_missing(values).all() else values
+
+    def first_scalar(self, names: tuple[str, ...]) -> tuple[str, Floats] | None:
+        """Give the first of several scalars that was recorded, with its name."""
+        for name in names:
+            values = self.scalar(name)
+            if values is not None:
+                return name, values
+        return None
+
+    def field(self, name: str) -> Floats | None:
+        """Give a field of every layer over the points, or None where it was never recorded."""
+        return self._field(name, 0)
+
+    def low(self, name: str) -> Floats | None:
+        """Give the lowest value of a field within each point."""
+        return self._field(name, 1)
+
+    def high(self, name: str) -> Floats | None:
+        """Give the highest value of a field within each point."""
+        return self._field(name, 2)
+
+    def _field(self, name: str, which: int) -> Floats | None:
+        if name not in self.info.fields:
+            return None
+        values = self._layers[which % len(self._layers), :, self.info.fields.index(name)]
+        return None if is_missing(values).all() else values
+
+    def missing(self, name: str) -> NDArray[np.bool_]:
+        """Tell where a field was not recorded, in contrast to a value that is NaN."""
+        values = self._field(name, 0)
+        if values is None:
+            return np.ones((len(self), len(self.layers)), bool)
+        return is_missing(values)
+
+    def rms(self, name: str) -> Floats | None:
+        """Give an L2 norm by the square root of the parameters: layers of all sizes compare."""
+        values = self.field(name)
+        return None if values is None else values / np.sqrt(self.counts)
+
+    def ratio(self, name: str, other: str) -> Floats | None:
+        """Give one field over another, NaN where that is zero or not recorded."""
+        above, below = self.field(name), self.field(other)
+        if above is None or below is None:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(below > 0, above / below, np.nan)
+
+    def global_norm(self, name: str = "grad_l2") -> Floats | None:
+        """Give the norm over all layers; NaN at points where a recorded layer is not finite."""
+        values = self.field(name)
+        if values is None:
+            return None
+        squares = np.where(self.missing(name), 0.0, np.square(values, dtype=np.float64))
+        total = np.sqrt(squares.sum(axis=1))
+        return np.where(self.missing(name).all(axis=1) | ~np.isfinite(total), np.nan, total)
+
+    def last(self, points: int) -> Course:
+        """Give the latest points alone."""
+        return self.between(max(0, len(self) - points), len(self))
+
+    def between(self, start: int, stop: int) -> Course:
+        """Give the points [start, stop)."""
+        part = slice(start, stop)
+        return Course(
+            self.info,
+            self.steps[part],
+            self.first_steps[part],
+            self.spans[part],
+            self.wall_times[part],
+            self._scalars[:, part],
+            self._layers[:, part],
+        )

@@ -1,0 +1,1 @@
+"""What is said of training runs, as text, Markdown, a page or plain data."""

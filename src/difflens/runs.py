@@ -1,0 +1,117 @@
+"""The nouns of training: what a run records of each layer, and what is found wrong with it.
+
+Numbers that come by the thousand (frames) live in the room `history`, as arrays.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Literal
+
+from .records import Record
+
+RUN_SCHEMA = 1
+
+# What a frame holds of every layer, as 32-bit floats, in this order; the rest is optional.
+LAYER_FIELDS = (
+    "grad_l2", "grad_mean_abs", "grad_max_abs", "grad_nonfinite", "grad_zeros",
+    "weight_l2", "update_l2",
+)  # fmt: skip
+OPTIONAL_FIELDS = (
+    "grad_mean", "grad_cosine", "act_mean", "act_std", "act_dead", "act_saturated",
+)  # fmt: skip
+# What a frame holds of its step beside sequence, step and both times; users add their own.
+STEP_SCALARS = ("loss", "lr", "loss_scale", "clip_factor")
+# Names under which people log what is measured on held-back data, the first found counts.
+VALIDATION_LOSSES = ("val_loss", "validation_loss", "eval_loss", "valid_loss", "test_loss")
+ACCURACIES = ("accuracy", "train_accuracy", "acc", "train_acc")
+VALIDATION_ACCURACIES = ("val_accuracy", "val_acc", "eval_accuracy", "validation_accuracy")
+
+
+class Layer(Record, frozen=True, omit_defaults=True):
+    """One tensor of parameters that is watched, in the order in which the network runs."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    kind: str = ""  # the class of its module: Linear, Conv2d, LayerNorm
+    role: str = ""  # what it is there: weight, bias, running figures
+    depth: int | None = None  # place of its module along the network, from 0 at the input
+    dtype: str = ""
+    trainable: bool = True
+    optimised: bool | None = None  # was it handed to the optimiser? None is unknown
+    activation: str = ""  # the class of the non-linearity behind its module, where one is
+
+    @property
+    def count(self) -> int:
+        """Count the parameters; 0 where the shape is not known."""
+        return prod(self.shape) if self.shape else 0
+
+
+class RunInfo(Record, frozen=True, omit_defaults=True):
+    """What stands at the head of a run: its layers, what each frame holds, how it was recorded."""
+
+    name: str = ""
+    schema: int = RUN_SCHEMA
+    created: str = ""
+    layers: tuple[Layer, ...] = ()
+    fields: tuple[str, ...] = LAYER_FIELDS
+    scalars: tuple[str, ...] = STEP_SCALARS
+    framework: str = ""
+    device: str = ""
+    every: int | Literal["auto"] = 1
+    budget: float | None = None
+    rank: int = 0
+    ranks: int = 1
+    # Which gradient was read; analyses want it unscaled and before clipping.
+    gradient: str = "unscaled, before clipping"
+    optimizer: dict[str, Any] = {}  # class and settings: {"name": "AdamW", "lr": 1e-3, …}
+    # What the recorder saw of the model and the loop, in words and numbers; diagnoses read it.
+    facts: dict[str, Any] = {}
+
+
+class Note(Record, frozen=True, omit_defaults=True):
+    """Something that happened to a recording: sampling changed, frames were dropped, it ended."""
+
+    what: str  # begun, resumed, sampling, dropped, quiet, fact, ended
+    text: str = ""
+    sequence: int = 0
+    wall_time: float = 0.0
+    data: dict[str, Any] = {}
+
+
+RunSeverity = Literal["info", "warning", "critical"]
+
+
+class Fix(Record, frozen=True):
+    """A remedy that a program can apply: what to do, with which numbers."""
+
+    code: str
+    parameters: dict[str, Any] = {}
+
+
+class RunFinding(Record, frozen=True, rename={"advice": "try"}):
+    """A fault of a training run: where, since when, what shows it, and what to try."""
+
+    name: str
+    severity: RunSeverity
+    text: str
+    evidence: dict[str, Any]
+    layers: tuple[str, ...] = ()
+    since_step: int | None = None
+    cause: str = ""
+    advice: tuple[str, ...] = ()
+    confidence: float | None = None
+    also: tuple[str, ...] = ()
+    fix: Fix | None = None
+
+
+class Diagnosed(Record, frozen=True):
+    """All that the diagnoses say of a run, the most likely cause first."""
+
+    run: str
+    steps: int
+    healthy: bool | None  # None: too little was recorded to tell
+    findings: tuple[RunFinding, ...] = ()
+    first_step: int | None = None
+    last_step: int | None = None
+    warnings: tuple[str, ...] = ()  # damage, sampling, what could not be judged and why
