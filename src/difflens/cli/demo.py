@@ -1,4 +1,4 @@
-"""`difflens demo`: the main job with nothing to prepare."""
+"""`difflens demo`: see difflens at work, with nothing to prepare."""
 
 from __future__ import annotations
 
