@@ -52,8 +52,9 @@ ROOMS: dict[str, set[str]] = {
     "flow": GROUND | {"history", "stats"},
     "weights": GROUND | {"measure", "stats", "inspection", "sources"},
     "hooks": GROUND | {"kernel", "measure"},
-    "watching": GROUND | {"history", "diagnoses"},
-    "training": GROUND | {"hooks", "history", "diagnoses", "watching"},
+    "sinks": GROUND | {"history"},
+    "watching": GROUND | {"history", "diagnoses", "sinks"},
+    "training": GROUND | {"hooks", "history", "diagnoses", "watching", "sinks"},
     "render": GROUND,
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
@@ -120,7 +121,7 @@ ARRAYS = {"history", "diagnoses", "gradients", "flow", "weights"}
 LATE = {
     "numpy": ARRAYS
     | {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing", "versions"}
-    | {"hooks", "watching"},
+    | {"hooks", "watching", "sinks"},
     "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},
@@ -136,8 +137,8 @@ LATE = {
     "keras": {"hooks"},
     "jax": {"hooks"},
     "optax": {"hooks"},
-    "mlflow": {"hooks"},
-    "wandb": {"hooks"},
+    "mlflow": {"sinks"},
+    "wandb": {"sinks"},
     "plotly": {"render"},
     "sqlalchemy": {"store"},
     "alembic": {"store"},

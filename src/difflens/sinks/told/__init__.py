@@ -1,0 +1,1 @@
+"""What of a frame is told to other programs."""
