@@ -20,6 +20,8 @@ LAYER_FIELDS = (
 OPTIONAL_FIELDS = (
     "grad_mean", "grad_cosine", "act_mean", "act_std", "act_dead", "act_saturated",
 )  # fmt: skip
+# The bits of the NaN that means "not recorded", of 32 and of 64: see `history/frame.py`.
+MISSING_BITS, MISSING_SCALAR_BITS = 0x7FC0D1FF, 0x7FF80000000D1FF0
 # What a frame holds of its step beside sequence, step and both times; users add their own.
 STEP_SCALARS = ("loss", "lr", "loss_scale", "clip_factor")
 # Names under which people log what is measured on held-back data, the first found counts.

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..runs import MISSING_BITS, MISSING_SCALAR_BITS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BITS32, _BITS64 = 0x7FC0D1FF, 0x7FF80000000D1FF0
-MISSING = np.array(_BITS32, np.uint32).view(np.float32)[()]
-MISSING_SCALAR = np.array(_BITS64, np.uint64).view(np.float64)[()]
+MISSING = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
+MISSING_SCALAR = np.array(MISSING_SCALAR_BITS, np.uint64).view(np.float64)[()]
 
 
 class Frame(NamedTuple):
@@ -42,8 +43,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """
     values = np.ascontiguousarray(values)
     if values.dtype == np.float32:
-        return values.view(np.uint32) == _BITS32
-    return values.view(np.uint64) == _BITS64
+        return values.view(np.uint32) == MISSING_BITS
+    return values.view(np.uint64) == MISSING_SCALAR_BITS
 
 
 def no_layers(fields: int, layers: int) -> NDArray[np.float32]:
