@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "ground", "sources", "pairing", "kernel", "measure", "stats", "evidence", "analyses", "judge",
-    "store", "versions", "history", "hooks", "watching", "sinks", "diagnoses", "gradients", "weights", "flow",
+    "store", "versions", "history", "hooks", "watching", "sinks", "callbacks", "diagnoses", "gradients", "weights", "flow",
     "render", "cli", "testing", "bench", "docs",
 )  # fmt: skip
 

@@ -1,11 +1,15 @@
-"""Gradient norms: long tables and wide ones say the same."""
+"""Gradient norms: long tables, wide ones and runs say the same."""
 
+import numpy as np
 import pytest
 from evidence.refusals import mutated, refused, refuses_bad_files, survives_mutants
 from hypothesis import given
 from hypothesis import strategies as st
 
 from difflens.evidence.gradients import gradients
+from difflens.history.frame import MISSING
+from difflens.history.writer import RunWriter
+from difflens.runs import Layer, RunInfo
 
 NORMS = st.dictionaries(
     st.sampled_from(["a.weight", "layers.0.w", "layers.10.w"]),
@@ -41,10 +45,57 @@ def test_a_norm_that_is_not_finite_is_kept_by_its_step(file):
     assert found.nonfinite == {"w": (1.0, 2.0)}
 
 
-def test_a_run_of_the_monitor_is_told_apart(tmp_path):
-    error = refused(gradients, tmp_path, "it is a folder: runs of the monitor cannot be read yet")
+def recorded(folder, fields=("weight_l2", "grad_l2"), steps=4):
+    info = RunInfo(layers=(Layer("a"), Layer("b")), fields=fields, scalars=())
+    with RunWriter(folder, info) as writer:
+        for step in range(steps):
+            layers = np.array([[step, step + 1]] * len(fields), np.float32)
+            if step == 2:
+                layers[-1] = np.inf, MISSING
+            writer.append(10 * step, np.empty(0), layers)
+    return folder
 
-    assert error.hint == "hand in a table with step, layer, norm"
+
+def test_a_run_of_the_monitor_gives_the_norms_of_its_layers(tmp_path):
+    found = gradients(recorded(tmp_path / "run"))
+
+    assert found.norms == {
+        "a": ((0.0, 0.0), (10.0, 1.0), (30.0, 3.0)),
+        "b": ((0.0, 1.0), (10.0, 2.0), (30.0, 4.0)),
+    }
+    assert found.nonfinite == {"a": (20.0,)}
+    assert found.source == str(tmp_path / "run")
+
+
+def test_a_file_of_one_rank_is_taken_as_its_run(tmp_path):
+    folder = recorded(tmp_path / "run")
+
+    assert gradients(folder / "frames-000.dlr").norms == gradients(folder).norms
+
+
+def test_a_norm_that_was_infinite_once_is_told_also_where_the_run_is_thinned_out(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("difflens.history.building.LEAST_POINTS", 4)
+    monkeypatch.setattr("difflens.history.building.MOST_POINTS", 4)
+    found = gradients(recorded(tmp_path / "run", steps=40))
+
+    assert len(found.norms["a"]) <= 4
+    assert found.nonfinite == {"a": (20.0,)}
+
+
+def test_a_run_without_norms_and_a_folder_that_is_none_are_refused(tmp_path):
+    refused(gradients, recorded(tmp_path / "run", ("weight_l2",)), "it holds the norm of no layer")
+    (tmp_path / "empty").mkdir()
+    refused(gradients, tmp_path / "empty", "it is no run that can be read")
+
+
+def test_steps_and_norms_below_zero_in_a_run_are_refused(tmp_path):
+    info = RunInfo(layers=(Layer("a"),), fields=("grad_l2",), scalars=())
+    for name, step, norm, reason in (("x", -1, 1, "a: a step below"), ("y", 1, -1, "a: a norm")):
+        with RunWriter(tmp_path / name, info) as writer:
+            writer.append(step, np.empty(0), np.full((1, 1), norm, np.float32))
+        refused(gradients, tmp_path / name, reason)
 
 
 BAD = {

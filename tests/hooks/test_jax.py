@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflens.hooks.jax import as_block, layers_of, statistics
+from difflens.history.frame import is_missing
+from difflens.hooks.jax import layers_of, statistics
 from difflens.runs import LAYER_FIELDS
 
 TREE = {
@@ -55,10 +56,16 @@ def test_what_is_not_finite_is_counted_and_not_hidden():
     assert row(table, "grad_mean_abs")[0] == 0.5
 
 
-def test_rows_that_were_not_handed_in_are_missing():
-    from difflens.history.frame import is_missing
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rows_that_were_not_handed_in_are_missing(compiled):
+    block = (jax.jit(statistics) if compiled else statistics)({"w": jnp.ones(3)})
 
-    block = as_block(statistics({"w": jnp.ones(3)}), weights=False, updates=False)
+    assert is_missing(row(block, "weight_l2")).all()
+    assert not is_missing(row(block, "grad_l2")).any()
 
-    assert is_missing(block[LAYER_FIELDS.index("weight_l2")]).all()
-    assert not is_missing(block[LAYER_FIELDS.index("grad_l2")]).any()
+
+def test_weights_that_are_nan_are_not_missing():
+    block = statistics({"w": jnp.ones(3)}, {"w": jnp.full(3, jnp.nan)})
+
+    assert np.isnan(row(block, "weight_l2")).all()
+    assert not is_missing(row(block, "weight_l2")).any()

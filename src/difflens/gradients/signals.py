@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from ..errors import SnapshotError
+from .histories import GradientHistory, as_history
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +27,7 @@ class LayerSignal(NamedTuple):
     name: str
     steps: NDArray[np.int64]
     norms: Floats
-    count: int | None = None  # parameters
+    count: int | None = None  # type: ignore[assignment]  # parameters
     depth: int | None = None  # place along the network, from 0 at the input
     kind: str = ""
     trainable: bool = True
@@ -36,6 +40,20 @@ class LayerSignal(NamedTuple):
     update_norms: Floats | None = None
     cosines: Floats | None = None  # with the gradient one step before
     dead_units: Floats | None = None  # share of units that never were active
+    dtype: str = ""
+    # Of the whole run, also where its points were thinned out; None where the series says it all.
+    nonfinite_records: int | None = None
+    first_nonfinite: int | None = None
+
+    def last(self, points: int) -> LayerSignal:
+        """Give the latest points alone."""
+        start = max(0, len(self.steps) - points)
+        cut: dict[str, Any] = {
+            field: value[start:]
+            for field, value in zip(self._fields, self, strict=True)
+            if isinstance(value, np.ndarray)
+        }
+        return self._replace(**cut, nonfinite_records=None, first_nonfinite=None)
 
 
 class Signals(NamedTuple):
@@ -50,15 +68,17 @@ class Signals(NamedTuple):
     thinned: bool = False  # points of a long run that stand for several frames each
 
 
+_SERIES = {"weight_norms": "weight_l2", "update_norms": "update_l2", "cosines": "grad_cosine",
+           "means": "grad_mean", "max_abs": "grad_max_abs", "zeros": "grad_zeros",
+           "nonfinite": "grad_nonfinite", "dead_units": "act_dead"}  # fmt: skip
+
+
 def signals_of_run(history: History, *, recent: bool = False) -> Signals:
     """Take the series out of a run: its whole course, or its latest frames, one point each."""
     from ..runs import VALIDATION_LOSSES
 
     course = history.recent if recent else history.course
-    names = {"weight_norms": "weight_l2", "update_norms": "update_l2", "cosines": "grad_cosine",
-             "means": "grad_mean", "max_abs": "grad_max_abs", "zeros": "grad_zeros",
-             "nonfinite": "grad_nonfinite", "dead_units": "act_dead"}  # fmt: skip
-    columns = {key: course.field(field) for key, field in names.items()}
+    columns = {key: course.field(field) for key, field in _SERIES.items()}
     norms, absent = course.field("grad_l2"), course.missing("grad_l2")
     layers = []
     for i, layer in enumerate(course.layers):
@@ -69,28 +89,41 @@ def signals_of_run(history: History, *, recent: bool = False) -> Signals:
         }
         if series["zeros"] is not None and layer.count:
             series["zeros"] = series["zeros"] / layer.count
-        layers.append(
-            LayerSignal(
-                layer.name,
-                course.steps[there],
-                np.array([]) if norms is None else norms[there, i].astype(np.float64),
-                layer.count or None,
-                layer.depth,
-                layer.kind,
-                layer.trainable,
-                **series,
-            )
+        signal = LayerSignal(
+            layer.name,
+            course.steps[there],
+            np.array([]) if norms is None else norms[there, i].astype(np.float64),
+            layer.count or None,
+            layer.depth,
+            layer.kind,
+            layer.trainable,
+            dtype=layer.dtype,
+            **series,
         )
+        layers.append(signal if recent else _with_extremes(signal, history, i))
     held = course.first_scalar(VALIDATION_LOSSES)
-    there = None if held is None else np.isfinite(held[1])
+    finite = None if held is None else np.isfinite(held[1])
     return Signals(
         tuple(layers),
         course.steps,
         course.scalar("loss"),
-        None if there is None else course.steps[there],
-        None if held is None else held[1][there],
+        None if finite is None else course.steps[finite],
+        None if held is None else held[1][finite],
         course.scalar("lr"),
         not course.is_whole,
+    )
+
+
+def _with_extremes(signal: LayerSignal, history: History, place: int) -> LayerSignal:
+    """Add what the points of a long run no longer show: how often a norm was not finite."""
+    fields, seen = history.info.fields, history.extremes
+    if "grad_l2" not in fields:
+        return signal
+    row = fields.index("grad_l2")
+    first = int(seen.first_nonfinite[row, place])
+    return signal._replace(
+        nonfinite_records=int(seen.nonfinite[row, place]),
+        first_nonfinite=None if first < 0 else first,
     )
 
 
@@ -99,3 +132,56 @@ def _kept(values: Any) -> Floats | None:
     from ..history.frame import is_missing
 
     return None if is_missing(values).all() else values.astype(np.float64)
+
+
+def signals_of_histories(histories: Mapping[str, Any]) -> Signals:
+    """Take series that were handed in: layer to a history, or to a plain sequence of norms.
+
+    The order of the mapping is taken for the order of the network.
+    """
+    if not isinstance(histories, Mapping):
+        kind = type(histories).__name__
+        raise SnapshotError(f"histories are a {kind}; they map layers to histories or norms")
+    layers = tuple(_signal(name, given) for name, given in histories.items())
+    steps = [layer.steps for layer in layers]
+    union = np.unique(np.concatenate(steps)) if steps else np.array([], np.int64)
+    return Signals(layers, union)
+
+
+def _signal(name: object, given: Any) -> LayerSignal:
+    if not isinstance(name, str):
+        raise SnapshotError(f"a layer is called {name!r}; names are text")
+    if isinstance(given, Mapping):
+        given = as_history(name, given)
+    if isinstance(given, GradientHistory):
+        return LayerSignal(
+            name,
+            np.array(given.step_numbers, np.int64),
+            np.array(given.gradient_norms, np.float64),
+            means=_measured(given.gradient_means),
+            stds=_measured(given.gradient_stds),
+            dead_units=_measured(given.dead_ratios),
+        )
+    return _plain(name, given)
+
+
+def _measured(values: list[float | None]) -> Floats | None:
+    array = np.array(values, np.float64)
+    return None if np.isnan(array).all() else array
+
+
+def _plain(name: str, given: Any) -> LayerSignal:
+    try:
+        values = np.array([np.nan if each is None else each for each in given], np.float64)
+    except (TypeError, ValueError) as error:
+        raise SnapshotError(f"layer {name!r}: {error}; norms are a sequence of numbers") from error
+    if values.ndim != 1:
+        raise SnapshotError(
+            f"layer {name!r} has {values.ndim} dimensions; norms are a sequence of numbers",
+            hint="give one norm a step, not the gradients themselves",
+        )
+    if (values < 0).any():
+        where = int(np.flatnonzero(values < 0)[0])
+        raise SnapshotError(f"layer {name!r}: norm {where} is {values[where]:g}, below zero")
+    there = np.array([each is not None for each in given], bool)
+    return LayerSignal(name, np.flatnonzero(there).astype(np.int64), values[there])

@@ -26,6 +26,9 @@ class FrameSource(Protocol):
     def frames(self) -> Iterator[Frame]:
         """Yield what is there now; a later call goes on from there."""
 
+    def layout(self) -> RunInfo:
+        """Give what all frames hold together, wherever the layout changes."""
+
     def close(self) -> None:
         """Let go of the files."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Course:
     """Points of a run, oldest first. Arrays are (points,) or (points, layers); NaN is no number."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  the arrays of a point, in one order everywhere
         self,
         info: RunInfo,
         steps: NDArray[np.int64],

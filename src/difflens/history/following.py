@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 from ..errors import RunError
 from . import FrameSource, open_run
@@ -22,6 +23,11 @@ class Follower:
         self._builder = Builder(self._info)
         self._notes = 0
         self.latest: Frame | None = None
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of the latest frame's scalars, in its order."""
+        return self._info.scalars
 
     @property
     def has_ended(self) -> bool:
@@ -58,7 +64,7 @@ class Follower:
         """Let go of the file."""
         self._source.close()
 
-    def __enter__(self) -> Follower:
+    def __enter__(self) -> Self:
         """Use it in a `with`."""
         return self
 

@@ -43,8 +43,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """
     values = np.ascontiguousarray(values)
     if values.dtype == np.float32:
-        return values.view(np.uint32) == MISSING_BITS
-    return values.view(np.uint64) == MISSING_SCALAR_BITS
+        return np.equal(values.view(np.uint32), MISSING_BITS)
+    return np.equal(values.view(np.uint64), MISSING_SCALAR_BITS)
 
 
 def no_layers(fields: int, layers: int) -> NDArray[np.float32]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,23 @@ class Extremes(NamedTuple):
     first_nonfinite: NDArray[np.int64]  # step of the first such frame
     highest: NDArray[np.float32]
     highest_step: NDArray[np.int64]
+
+    def changed(self, change: Callable[[str, Any], Any]) -> Extremes:
+        """Give them with each array changed, which is told its name."""
+        return Extremes(**{name: change(name, array) for name, array in self._asdict().items()})
+
+
+# What an extreme is where nothing was seen.
+NEVER = {"recorded": 0, "nonfinite": 0, "first_nonfinite": -1, "highest": -np.inf,
+         "highest_step": -1}  # fmt: skip
+
+
+def nothing_yet(shape: tuple[int, int]) -> Extremes:
+    """Give the extremes of no frames, by fields and layers."""
+    kinds = {"highest": np.float32}
+    return Extremes(
+        **{name: np.full(shape, least, kinds.get(name, np.int64)) for name, least in NEVER.items()}
+    )
 
 
 class History(NamedTuple):

@@ -22,7 +22,7 @@ def layout(info: RunInfo) -> Layout:
 
 
 def union(left: RunInfo, right: RunInfo) -> RunInfo:
-    """Give the info of `right` with what only `left` has behind it; a newer word on a layer wins."""
+    """Give the info of `right` with what only `left` has; the newer word on a layer wins."""
     newer = {layer.name: layer for layer in right.layers}
     kept = [newer.pop(layer.name, layer) for layer in left.layers]
     return msgspec.structs.replace(
@@ -58,6 +58,4 @@ class Spread:
 
     def frame(self, frame: Frame) -> Frame:
         """Spread a frame."""
-        return frame._replace(
-            scalars=self.scalars(frame.scalars), layers=self.layers(frame.layers)
-        )
+        return frame._replace(scalars=self.scalars(frame.scalars), layers=self.layers(frame.layers))

@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 from zlib import crc32
 
 from ..errors import RunError
-from ..runs import Note, RunInfo
+from ..runs import RUN_SCHEMA, Note, RunInfo
 from .format import (
     FRAME,
     HEAD_SIZE,
     INFO,
     MAGIC,
     NOTE,
+    Head,
     frame_of,
     info_of,
     note_of,
     read_head,
 )
 from .frame import Frame
+from .layout import union
 
 _PIECE = 1 << 22  # bytes read at a time; frames are views into such a piece
+MOST_NOTES, MOST_DAMAGE = 4096, 100  # kept in memory; a count tells of the rest
 
 
 class RunReader:
@@ -33,7 +37,7 @@ class RunReader:
     damaged before the end is stepped over and told in `damage`.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, piece: int = _PIECE) -> None:
         """Open the file and read what stands at its head."""
         self.path = Path(path)
         self.info = RunInfo()
@@ -41,7 +45,9 @@ class RunReader:
         self.damage: list[str] = []
         self.offset = 0  # of the first byte that is not yet read as a whole record
         self.tail_bytes = 0
-        self._piece, self._piece_at = b"", 0
+        self.layout_id = 0  # what frames call the info in force by
+        self._unlisted = 0
+        self._piece, self._piece_at, self._piece_size, self._size = b"", 0, piece, 0
         try:
             self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -49,96 +55,155 @@ class RunReader:
         try:
             self._read_info()
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
 
     def _read_info(self) -> None:
-        head = read_head(self._bytes(0, HEAD_SIZE))
-        if head is None or head[0] != INFO:
-            empty = os.fstat(self._file).st_size == 0
-            reason = "it is empty" if empty else "it does not begin as a run does"
-            raise RunError(self.path, reason, hint="is it the folder that the monitor wrote?")
+        if not self._reaches(1):
+            raise RunError(self.path, "it is empty")
+        if MAGIC not in bytes(self._bytes(0, min(_PIECE, self._size))):
+            hint = "is it the folder that the monitor wrote?"
+            raise RunError(self.path, "it does not begin as a run does", hint=hint)
         next(self.frames(), None)  # the info is taken on the way to the first frame
-        if not self.info.layers and not self.info.scalars:
-            raise RunError(self.path, "its head is damaged: nothing says how frames are laid out")
-        self.offset, self.tail_bytes = 0, 0
+        if not self.layout_id:
+            torn = self.tail_bytes == self._size
+            reason = "is not whole yet" if torn else "is damaged"
+            raise RunError(self.path, f"its head {reason}: nothing says how frames are laid out")
+        self.offset, self.tail_bytes, self._unlisted = 0, 0, 0
         self.notes.clear()
         self.damage.clear()
 
     def frames(self) -> Iterator[Frame]:
         """Yield the frames that are whole, from where the last call ended."""
-        while (record := self._next()) is not None:
-            kind, payload = record
-            if kind == FRAME:
-                frame = frame_of(payload, self.info)
+        for head, payload in self.records():
+            if head.kind == FRAME:
+                # A frame that names no layout is known by its size alone.
+                known = head.layout in (self.layout_id, 0)
+                frame = frame_of(payload, self.info) if known else None
                 if frame is not None:
                     yield frame
                     continue
-            elif kind == INFO:
-                info = info_of(payload)
-                if info is not None:
-                    self.info = info
+            elif head.kind == INFO:
+                if self._take_info(head, payload):
                     continue
-            elif kind == NOTE:
+            elif head.kind == NOTE:
                 note = note_of(payload)
                 if note is not None:
-                    self.notes.append(note)
+                    self._keep(note)
                     continue
             else:
                 continue  # a kind of a later version
-            self.damage.append(f"a record before byte {self.offset} cannot be understood")
+            self._tell(f"the record that ends at byte {self.offset} cannot be understood")
 
-    def _next(self) -> tuple[int, memoryview] | None:
-        """Give the next whole record; None at the end or at a tail that is not whole."""
+    def _take_info(self, head: Head, payload: memoryview) -> bool:
+        name = head.check or 1
+        if name == self.layout_id:
+            return True  # the second copy
+        info = info_of(payload)
+        if info is None:
+            return False
+        if info.schema > RUN_SCHEMA:
+            reason = f"schema {info.schema}, this difflens reads up to {RUN_SCHEMA}"
+            raise RunError(self.path, reason, hint="a newer difflens wrote it")
+        self.info, self.layout_id = info, name
+        return True
+
+    def _keep(self, note: Note) -> None:
+        self.notes.append(note)
+        if len(self.notes) > MOST_NOTES:  # the first ones say how it began, the last what counts
+            del self.notes[MOST_NOTES // 2 : MOST_NOTES // 2 + MOST_NOTES // 4]
+            text = "notes in the middle of the run were left out of memory"
+            if text not in self.damage:
+                self.damage.append(text)
+
+    def _tell(self, damage: str) -> None:
+        if len(self.damage) < MOST_DAMAGE:
+            self.damage.append(damage)
+            return
+        self._unlisted += 1
+        self.damage[MOST_DAMAGE:] = [f"{self._unlisted} further places are damaged"]
+
+    def layout(self) -> RunInfo:
+        """Give what all frames of the file hold together; where it was read to does not move."""
+        info: RunInfo | None = None
+        with RunReader(self.path, piece=HEAD_SIZE) as walker:
+            for head, payload in walker.records(skip=FRAME):
+                if head.kind == INFO and walker._take_info(head, payload):
+                    info = walker.info if info is None else union(info, walker.info)
+        return info or self.info
+
+    def info_called(self, layout_id: int) -> RunInfo | None:
+        """Find the info that frames call by that number, stepping from head to head."""
+        with RunReader(self.path, piece=HEAD_SIZE) as walker:
+            for head, payload in walker.records(skip=FRAME):
+                if head.kind == INFO and (head.check or 1) == layout_id:
+                    return info_of(payload)
+        return None
+
+    def records(self, skip: int = 0) -> Iterator[tuple[Head, memoryview]]:
+        """Yield the records that are whole; those of the kind `skip` are stepped over unread."""
         while True:
-            head = read_head(self._bytes(self.offset, HEAD_SIZE))
-            size = os.fstat(self._file).st_size
+            start = self.offset + HEAD_SIZE
+            head = self._head() if self._reaches(start) else None
             if head is None:
-                if not self._skip_to_a_head(size):
-                    return self._end_at(size)
+                if self._reaches(start) and self._skip_to_a_head():
+                    continue
+                break
+            stop = start + head.length
+            if not self._reaches(stop):
+                break
+            if head.kind == skip:
+                self.offset = stop
                 continue
-            kind, length, check = head
-            start, stop = self.offset + HEAD_SIZE, self.offset + HEAD_SIZE + length
-            if stop > size:
-                return self._end_at(size)
-            payload = self._bytes(start, length)
-            if crc32(payload) == check:
-                self.offset, self.tail_bytes = stop, 0
-                return kind, payload
-            if stop == size:  # being written, or torn by a crash: nothing follows it
-                return self._end_at(size)
-            self.damage.append(f"{length} bytes at {start} are damaged, a record is lost")
-            self.offset = stop
+            payload = self._bytes(start, head.length)
+            if crc32(payload) != head.check:
+                payload = self._bytes(start, head.length, again=True)
+            if crc32(payload) == head.check:
+                self.offset = stop
+                yield head, payload
+            elif self._reaches(stop + 1):
+                self._tell(f"{head.length} bytes at {start} are damaged, a record is lost")
+                self.offset = stop
+            else:  # being written, or torn by a crash: nothing follows it
+                break
+        # The bytes in hand may be half written, so they are read again.
+        self._piece, self.tail_bytes = b"", self._size - self.offset
 
-    def _skip_to_a_head(self, size: int) -> bool:
+    def _head(self) -> Head | None:
+        """Read the head at the offset; a piece taken while it was written is taken again."""
+        found = read_head(self._bytes(self.offset, HEAD_SIZE))
+        return found or read_head(self._bytes(self.offset, HEAD_SIZE, again=True))
+
+    def _reaches(self, stop: int) -> bool:
+        """Is the file that long by now?"""
+        if stop > self._size:
+            self._size = os.fstat(self._file).st_size
+            if self._size < self.offset:
+                raise RunError(self.path, "it is shorter than it was: it was overwritten")
+        return stop <= self._size
+
+    def _skip_to_a_head(self) -> bool:
         """Step over bytes that are no record; False where no record follows them."""
-        at = self.offset + 1
-        while at < size:
-            piece = bytes(self._bytes(at, min(_PIECE, size - at)))
+        at, size = self.offset + 1, self._size
+        while at + HEAD_SIZE <= size:
+            piece = os.pread(self._file, min(_PIECE, size - at), at)
             found = piece.find(MAGIC)
-            while found >= 0:
-                if read_head(self._bytes(at + found, HEAD_SIZE)) is not None:
+            while 0 <= found <= len(piece) - HEAD_SIZE:
+                if read_head(piece[found : found + HEAD_SIZE]) is not None:
                     lost = at + found - self.offset
-                    self.damage.append(f"{lost} bytes at {self.offset} are damaged")
+                    self._tell(f"{lost} bytes at {self.offset} are damaged")
                     self.offset = at + found
                     return True
                 found = piece.find(MAGIC, found + 1)
-            if len(piece) < len(MAGIC):
-                break
-            at += max(1, len(piece) - len(MAGIC) + 1)
+            at += max(1, len(piece) - HEAD_SIZE + 1)
         return False
 
-    def _end_at(self, size: int) -> None:
-        """Stop here for now; the bytes in hand may be half written, so they are read again."""
-        self.tail_bytes = size - self.offset
-        self._piece = b""
-
-    def _bytes(self, start: int, length: int) -> memoryview:
+    def _bytes(self, start: int, length: int, *, again: bool = False) -> memoryview:
         """Give bytes of the file, out of the piece in hand where they lie in it."""
         inside = start - self._piece_at
-        if inside < 0 or inside + length > len(self._piece):
+        if again or inside < 0 or inside + length > len(self._piece):
             try:
-                self._piece = os.pread(self._file, max(_PIECE, length), start)
+                self._piece = os.pread(self._file, max(self._piece_size, length), start)
             except OSError as error:
                 raise RunError(self.path, (error.strerror or str(error)).lower()) from error
             self._piece_at, inside = start, 0
@@ -150,7 +215,7 @@ class RunReader:
             os.close(self._file)
             self._file = -1
 
-    def __enter__(self) -> RunReader:
+    def __enter__(self) -> Self:
         """Use it in a `with`."""
         return self
 

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 import numpy as np
 
 from ..errors import RunError
 from ..runs import Note, RunInfo
-from .format import FRAME, INFO, NOTE, frame_payload, head_of, json_payload
+from .format import (
+    FRAME,
+    HEAD_SIZE,
+    INFO,
+    LARGEST_INFO,
+    MAGIC,
+    NOTE,
+    frame_payload,
+    head_of,
+    json_payload,
+    layout_of,
+    read_head,
+    trouble_with,
+)
 from .frame import Frame, no_scalars
-from .reader import RunReader
+from .tail import read_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUFFIX = ".dlr"
+_TRIES, _PAUSE = 10, 0.02  # for the lock: who lists runs holds it for a moment
 
 
 def file_of(folder: str | Path, rank: int = 0) -> Path:
@@ -36,22 +54,35 @@ class RunWriter:
     """
 
     def __init__(
-        self, folder: str | Path, info: RunInfo, *, resume: bool = False, overwrite: bool = False
+        self,
+        folder: str | Path,
+        info: RunInfo,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        announce: bool = True,
     ) -> None:
-        """Make the run's file; one that is there is an error unless continued or replaced."""
+        """Make the run's file; one that is there is an error unless continued or replaced.
+
+        Who copies a run brings its notes along: `announce=False` adds none on begin and end.
+        """
         self.path = file_of(folder, info.rank)
         self.info = info
         self.sequence = 0  # of the next frame
-        self._process = os.getpid()
+        self._process, self._announce, self._layout = os.getpid(), announce, 0
         self._file = self._opened(resume, overwrite)
         try:
             self._lock()
             self._end = self._begin(resume)
+            if overwrite and info.rank == 0:
+                self._remove_ranks(info.ranks)
             self.describe(info)
-            self.note("resumed" if self.sequence else "begun")
+            if announce:
+                self.note("resumed" if self.sequence else "begun")
         except BaseException:
             os.close(self._file)
             raise
+        _open_writers.add(self)
 
     def _opened(self, resume: bool, overwrite: bool) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (0 if resume or overwrite else os.O_EXCL)
@@ -68,30 +99,61 @@ class RunWriter:
             raise RunError(self.path.parent, (error.strerror or str(error)).lower()) from error
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunError(
-                self.path.parent,
-                "another process is writing this run",
-                hint="name another folder",
-            ) from error
+        for again in reversed(range(_TRIES)):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if again:
+                    time.sleep(_PAUSE)
+                    continue
+                raise RunError(
+                    self.path.parent,
+                    "another process is writing this run",
+                    hint="name another folder",
+                ) from error
+            return
 
     def _begin(self, resume: bool) -> int:
         """Find the end of what is whole, and cut off what is not."""
         end = 0
-        if resume and os.fstat(self._file).st_size:
-            with RunReader(self.path) as before:
-                for frame in before.frames():
-                    self.sequence = frame.sequence + 1
-                end = before.offset
+        if resume and not self._is_only_begun():
+            tail = read_tail(self.path)
+            self.sequence = tail.times.sequence + 1 if tail.times else 0
+            end = tail.end
         os.ftruncate(self._file, end)
         return end
 
+    def _is_only_begun(self) -> bool:
+        """Is there no more than a part of the first record, as of a writer killed right away?"""
+        size = os.fstat(self._file).st_size
+        if size < HEAD_SIZE:
+            begun = os.pread(self._file, len(MAGIC), 0)
+            return MAGIC.startswith(begun)
+        head = read_head(os.pread(self._file, HEAD_SIZE, 0))
+        return head is not None and size < HEAD_SIZE + head.length
+
+    def _remove_ranks(self, ranks: int) -> None:
+        """Remove what ranks that are no longer there wrote of the run that is replaced."""
+        for path in self.path.parent.glob(f"frames-*{SUFFIX}"):
+            number = path.stem.removeprefix("frames-")
+            if number.isdecimal() and int(number) >= ranks:
+                path.unlink(missing_ok=True)
+
     def describe(self, info: RunInfo) -> None:
-        """Say how the frames that follow are laid out: at the start, and when a layer is new."""
-        self._append(INFO, json_payload(info))
-        self.info = info
+        """Say how the frames that follow are laid out: at the start, and when a layer is new.
+
+        It is written twice: no damage to one record can make every frame unreadable.
+        """
+        payload = self._as_json(info)
+        reason = trouble_with(info)
+        size = sum(map(len, payload))
+        if not reason and size > LARGEST_INFO:
+            reason = f"an info of {size} bytes, {LARGEST_INFO} can be recorded"
+        if reason:
+            raise RunError(self.path.parent, reason)
+        record = [head_of(INFO, payload), *payload]
+        self._append(record + record)
+        self.info, self._layout = info, layout_of(payload)
 
     def append(
         self,
@@ -116,7 +178,11 @@ class RunWriter:
         given = (frame.scalars.shape, frame.layers.shape)
         if given != wanted:
             raise RunError(self.path.parent, f"a frame of {given}, the run has {wanted}")
-        self._append(FRAME, frame_payload(frame))
+        try:
+            payload = frame_payload(frame)
+        except struct.error as error:
+            raise RunError(self.path.parent, f"step {step!r} is no 64-bit number") from error
+        self._append([head_of(FRAME, payload, self._layout), *payload])
         self.sequence += 1
         return sequence
 
@@ -129,32 +195,44 @@ class RunWriter:
 
     def note(self, what: str, text: str = "", **data: Any) -> None:
         """Write down something that happened to the recording."""
-        self._append(NOTE, json_payload(Note(what, text, self.sequence, time.time(), data)))
+        self.keep(Note(what, text, self.sequence, time.time(), data))
 
-    def _append(self, kind: int, payload: list[bytes | memoryview]) -> None:
+    def keep(self, note: Note) -> None:
+        """Write a note as it is."""
+        payload = self._as_json(note)
+        self._append([head_of(NOTE, payload), *payload])
+
+    def _as_json(self, record: RunInfo | Note) -> list[bytes | memoryview]:
+        try:
+            return json_payload(record)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise RunError(self.path.parent, f"it cannot be written down: {error}") from error
+
+    def _append(self, record: list[bytes | memoryview]) -> None:
         if os.getpid() != self._process:
             raise RunError(
                 self.path.parent, f"process {self._process} writes it, a fork of it may not"
             )
-        record = [head_of(kind, payload), *payload]
+        if self._file < 0:
+            raise RunError(self.path.parent, "it was closed")
         size = sum(map(len, record))
         try:
             written = os.pwritev(self._file, record, self._end)
             if written < size:  # a disk that fills up takes a part; the rest would be refused
                 rest = b"".join(record)[written:]
                 while rest:
-                    more = os.pwrite(self._file, rest, self._end + written)
-                    written, rest = written + more, rest[more:]
+                    more = os.pwrite(self._file, rest, self._end + size - len(rest))
+                    if not more:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    rest = rest[more:]
         except OSError as error:
             self._cut()
             raise RunError(self.path, (error.strerror or str(error)).lower()) from error
         self._end += size
 
     def _cut(self) -> None:
-        try:
+        with suppress(OSError):  # readers take it for a torn tail; the next frame goes over it
             os.ftruncate(self._file, self._end)
-        except OSError:
-            pass  # readers take it for a torn tail, and the next frame is written over it
 
     def flush(self) -> None:
         """Do nothing: every frame went to the system when it was appended.
@@ -167,16 +245,32 @@ class RunWriter:
         if self._file < 0:
             return
         try:
-            if os.getpid() == self._process:
+            if self._announce and os.getpid() == self._process:
                 self.note("ended")
         finally:
-            os.close(self._file)
-            self._file = -1
+            self._let_go()
 
-    def __enter__(self) -> RunWriter:
+    def _let_go(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __enter__(self) -> Self:
         """Use it in a `with`."""
         return self
 
     def __exit__(self, *_error: object) -> None:
         """Close it."""
         self.close()
+
+
+_open_writers: WeakSet[RunWriter] = WeakSet()
+
+
+def _forget() -> None:
+    """Close what a fork inherited: its copy would keep the lock when the writer is gone."""
+    for each in list(_open_writers):
+        each._let_go()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runs import LAYER_FIELDS, MISSING_BITS, Layer
+from ..runs import MISSING_BITS, Layer
 
 
 def layers_of(parameters: Any) -> tuple[Layer, ...]:
@@ -37,8 +37,8 @@ def _name(path: tuple[Any, ...]) -> str:
 def statistics(gradients: Any, parameters: Any = None, updates: Any = None) -> Any:
     """Give the fields of a frame for every leaf, as an array (7, layers); works under `jit`.
 
-    `updates` is what is added to the parameters, as Optax gives it. What is not handed in is NaN
-    in the rows of weights and updates.
+    `updates` is what is added to the parameters, as Optax gives it. What is not handed in is
+    missing in the rows of weights and updates.
 
     Sums are in 32 bits whatever the leaves are; squares are of values scaled by the largest, so
     that neither 1e-30 nor 1e30 is lost.
@@ -47,7 +47,8 @@ def statistics(gradients: Any, parameters: Any = None, updates: Any = None) -> A
     import jax.numpy as jnp
 
     rows = [_of_gradient(leaf) for leaf in jax.tree_util.tree_leaves(gradients)]
-    unknown = [jnp.float32(jnp.nan)] * len(rows)
+    missing = jax.lax.bitcast_convert_type(jnp.uint32(MISSING_BITS), jnp.float32)
+    unknown = [missing] * len(rows)
     weights, moved = (
         [_norm(jnp.asarray(leaf, jnp.float32)) for leaf in jax.tree_util.tree_leaves(tree)]
         if tree is not None
@@ -55,7 +56,7 @@ def statistics(gradients: Any, parameters: Any = None, updates: Any = None) -> A
         for tree in (parameters, updates)
     )
     table = [*zip(*rows, strict=True), weights, moved]
-    return jnp.stack([jnp.stack(list(row)) for row in table]).astype(jnp.float32)
+    return jnp.stack([jnp.stack(list(row)) for row in table])
 
 
 def _of_gradient(leaf: Any) -> tuple[Any, ...]:
@@ -79,15 +80,3 @@ def _norm(values: Any) -> Any:
     largest = jnp.max(jnp.abs(values), initial=0.0)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1.0)
     return scale * jnp.sqrt(jnp.sum(jnp.square(values / scale)))
-
-
-def as_block(fetched: Any, *, weights: bool, updates: bool) -> Any:
-    """Give what `statistics` made as a block of a frame; rows not handed in are missing."""
-    import numpy as np
-
-    block = np.array(fetched, np.float32)
-    missing = np.array(MISSING_BITS, np.uint32).view(np.float32)
-    for field, known in (("weight_l2", weights), ("update_l2", updates)):
-        if not known:
-            block[LAYER_FIELDS.index(field)] = missing
-    return block

@@ -22,3 +22,6 @@ def merge(state: bytearray, later: bytes | bytearray | memoryview, /) -> None: .
 def same_bytes(
     left: bytes | bytearray | memoryview, right: bytes | bytearray | memoryview, /
 ) -> bool: ...
+def read(
+    table: bytes | bytearray | memoryview, out: bytearray | memoryview, /
+) -> None: ...

@@ -391,6 +391,8 @@ TARGET static int64_t NAME(over_rounding)(const double *left, const double *righ
     return count;
 }
 
+#include "readings.h"
+
 const struct loops NAME(difflens) = {
     .name = SET_TEXT,
     .decode = NAME(decode),
@@ -401,4 +403,5 @@ const struct loops NAME(difflens) = {
     .equal = NAME(equal),
     .over = NAME(over),
     .over_rounding = NAME(over_rounding),
+    .read = NAME(read),
 };

@@ -177,6 +177,48 @@ static PyObject *same_bytes(PyObject *module, PyObject *args)
     return PyBool_FromLong(same);
 }
 
+/* One tensor to read: addresses, because tensors of a training step change place every step and
+   a buffer for each would cost more than the reading itself. */
+struct tensor {
+    int64_t bytes, copy, count, type;
+};
+
+static PyObject *read_all(PyObject *module, PyObject *args)
+{
+    const struct loops *loops = ((struct module_state *)PyModule_GetState(module))->loops;
+    static const enum dtype types[] = {F64, F32, F16, BF16};
+    Py_buffer table, out;
+    if (!PyArg_ParseTuple(args, "y*w*", &table, &out)) return NULL;
+    Py_ssize_t n = table.len / (Py_ssize_t)sizeof(struct tensor);
+    int good = table.len % (Py_ssize_t)sizeof(struct tensor) == 0
+               && out.len == n * (Py_ssize_t)sizeof(struct look);
+    for (Py_ssize_t i = 0; good && i < n; i++) {
+        struct tensor each;
+        memcpy(&each, (const char *)table.buf + i * (Py_ssize_t)sizeof each, sizeof each);
+        good = each.count >= 0 && each.type >= 0 && each.type < 4 && (each.bytes || !each.count);
+    }
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < n; i++) {
+            struct tensor each;
+            struct look look = {0};
+            memcpy(&each, (const char *)table.buf + i * (Py_ssize_t)sizeof each, sizeof each);
+            if (each.count)
+                loops->read(types[each.type], (const uint8_t *)(intptr_t)each.bytes,
+                            (uint8_t *)(intptr_t)each.copy, (size_t)each.count, &look);
+            memcpy((char *)out.buf + i * (Py_ssize_t)sizeof look, &look, sizeof look);
+        }
+        Py_END_ALLOW_THREADS
+    } else {
+        PyErr_Format(PyExc_ValueError, "a table of %zd bytes and %zd for the answer do not fit",
+                     table.len, out.len);
+    }
+    PyBuffer_Release(&table);
+    PyBuffer_Release(&out);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"scan", scan, METH_VARARGS,
      "scan(left, right, left_dtype, right_dtype, epsilon, state)\n\n"
@@ -184,6 +226,10 @@ static PyMethodDef methods[] = {
     {"scan_files", scan_files, METH_VARARGS,
      "scan_files((file, offset, dtype), (file, offset, dtype), count, epsilon, looking, state)\n\n"
      "Read and scan; while looking, pass over equal bytes. Are all of them equal?"},
+    {"read", read_all, METH_VARARGS,
+     "read(table, out)\n\n"
+     "Read tensors at (address, copy or 0, count, type) into squares, magnitudes, largest,\n"
+     "nonfinite, zeros, moves; a copy is compared with and refreshed."},
     {"merge", merge, METH_VARARGS,
      "merge(state, later)\n\nAdd the state of the elements that follow."},
     {"same_bytes", same_bytes, METH_VARARGS,

@@ -48,6 +48,15 @@ struct rounding {
     double least, half_ulp;
 };
 
+/* What one look at a tensor tells: sums of squares and magnitudes, the largest magnitude, counts,
+   and the sum of the squares it moved by since its copy was taken. Magnitudes are over finite
+   values; squares and moves are over all of them, and so not finite where one is not. */
+struct look {
+    double squares, magnitudes, largest, nonfinite, zeros, moves;
+};
+
+enum { READ_BLOCK = 1024 };
+
 /* The loops exist once for each instruction set; scan.c picks a set at run time. */
 struct loops {
     const char *name;
@@ -59,6 +68,10 @@ struct loops {
     int64_t (*over)(const double *left, const double *right, size_t n, double epsilon);
     int64_t (*over_rounding)(const double *left, const double *right, size_t n,
                              const struct rounding *rounding);
+    /* Read n floats of F16, BF16, F32 or F64, each at its alignment; a copy is compared with and
+       refreshed, and then only squares, largest, nonfinite and moves are told. */
+    void (*read)(enum dtype type, const uint8_t *bytes, uint8_t *copy, size_t n,
+                 struct look *out);
 };
 
 extern const struct loops difflens_baseline;

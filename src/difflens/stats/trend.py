@@ -8,7 +8,7 @@ pre-whitening) do not cure it. So S is held against series simulated with the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .samples import sample
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHORT = 8  # points up to which every order is enumerated
 LONG = 500  # points above which blocks of neighbours are averaged: pairs grow with the square
+_GRAIN = 0.02  # to which phi is rounded before it is simulated, so that a thousand layers are quick
 STRONGEST = 0.98  # of autocorrelations: beyond it no length of series would do
 
 
@@ -28,6 +29,16 @@ class Slope(NamedTuple):
     low: float | None
     high: float | None
     intercept: float
+    n: int
+
+
+class CorrelatedSlope(NamedTuple):
+    """A slope whose interval allows for the autocorrelation phi."""
+
+    value: float
+    low: float
+    high: float
+    phi: float
     n: int
 
 
@@ -63,13 +74,52 @@ def theil_sen(
     when, what = _in_blocks(*_ordered(times, values))
     if len(set(when.tolist())) < 2:
         return None
-    rise, run = what[:, None] - what, when[:, None] - when
-    slopes = np.sort(rise[run > 0] / run[run > 0])
+    slopes = np.sort(_slopes(when, what))
     slope = float(np.median(slopes))
     intercept = float(np.median(what) - slope * np.median(when))
     enough = 2 / math.factorial(min(len(when), 170)) <= 1 - level
     low, high = _sen(slopes, when, what, level) if enough else (None, None)
     return Slope(slope, low, high, intercept, len(values))
+
+
+def correlated_slope(
+    times: Sequence[float] | NDArray[Any],
+    values: Sequence[float] | NDArray[Any],
+    level: float = 0.95,
+) -> CorrelatedSlope | None:
+    """Estimate the slope with Sen's interval widened by sqrt((1 + phi)/(1 - phi)).
+
+    A mean of n points with autocorrelation phi varies as one of n(1 - phi)/(1 + phi) independent
+    points does, and so does a slope. None where there is no interval.
+    """
+    line = theil_sen(times, values, level)
+    if line is None or line.low is None or line.high is None:
+        return None
+    phi = max(0.0, autocorrelation(*_in_blocks(*_ordered(times, values))))
+    factor = ((1 + phi) / (1 - phi)) ** 0.5
+    low, high = line.value - line.low, line.high - line.value
+    return CorrelatedSlope(
+        line.value, line.value - factor * low, line.value + factor * high, phi, line.n
+    )
+
+
+def _slopes(when: NDArray[Any], what: NDArray[Any]) -> NDArray[Any]:
+    """Give the slope of every pair of points whose times differ; the times ascend."""
+    import numpy as np
+
+    before, after = _pairs(len(when))
+    run = when[after] - when[before]
+    rise = what[after] - what[before]
+    if not run.all():
+        rise, run = rise[run > 0], run[run > 0]
+    return np.divide(rise, run, out=rise)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4)
+def _pairs(n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    import numpy as np
+
+    return np.triu_indices(n, 1)
 
 
 def _sen(
@@ -118,8 +168,8 @@ def mann_kendall(
         note = "exact: too few points to allow for autocorrelation"
         return Trend(s, _exact_p(when, what, abs(s)), 0.0, len(values), note)
     phi = autocorrelation(when, what)
-    null = _s_of_each(_first_order(phi, n, surrogates, seed))
-    p = (1 + int((abs(null) >= abs(s)).sum())) / (surrogates + 1)
+    null = _null(round(phi / _GRAIN), n, surrogates, seed)
+    p = (1 + int((null >= abs(s)).sum())) / (surrogates + 1)
     return Trend(s, p, phi, len(values), _note(phi, n, len(values)))
 
 
@@ -129,11 +179,13 @@ def autocorrelation(
     """Estimate phi of an AR(1) around a straight line: (n r + 2)/(n - 4), at most 0.98."""
     import numpy as np
 
-    line = theil_sen(times, values)
-    if line is None or len(values) < 5:
+    if len(values) < 5:
         return 0.0
     when, what = _ordered(times, values)
-    residual = what - line.value * when
+    slopes = _slopes(*_in_blocks(when, what))
+    if not slopes.size:
+        return 0.0
+    residual = what - float(np.median(slopes)) * when
     residual = residual - residual.mean()
     energy = float(residual @ residual)
     if energy <= len(what) * (1e-12 * float(np.abs(what).max())) ** 2:
@@ -165,14 +217,23 @@ def _in_blocks(when: NDArray[Any], what: NDArray[Any]) -> tuple[NDArray[Any], ND
     return np.add.reduceat(when, blocks) / sizes, np.add.reduceat(what, blocks) / sizes
 
 
-def _s(when: NDArray[Any], what: NDArray[Any]) -> int:
+@lru_cache(maxsize=256)
+def _null(grains: int, n: int, surrogates: int, seed: int) -> NDArray[Any]:
+    """Give |S| of simulated series; layers of one run share their length and much of their phi."""
     import numpy as np
 
-    signs = np.sign(when[None, :] - when[:, None]) * np.sign(what[None, :] - what[:, None])
-    return int(np.triu(signs, 1).sum())
+    null = s_of_each(first_order(grains * _GRAIN, n, surrogates, seed))
+    return np.abs(null)  # type: ignore[no-any-return]
 
 
-def _s_of_each(series: NDArray[Any]) -> NDArray[Any]:
+def _s(when: NDArray[Any], what: NDArray[Any]) -> int:
+    before, after = _pairs(len(when))
+    rises, falls = what[after] > what[before], what[after] < what[before]
+    later = when[after] > when[before]
+    return int((rises & later).sum()) - int((falls & later).sum())
+
+
+def s_of_each(series: NDArray[Any]) -> NDArray[Any]:
     """Give S of every column at once; the columns are continuous, so that none has ties."""
     import numpy as np
 
@@ -183,7 +244,7 @@ def _s_of_each(series: NDArray[Any]) -> NDArray[Any]:
     return 2 * rising - n * (n - 1) // 2
 
 
-def _first_order(phi: float, n: int, series: int, seed: int) -> NDArray[Any]:
+def first_order(phi: float, n: int, series: int, seed: int) -> NDArray[Any]:
     """Simulate stationary x_t = phi x_(t-1) + e_t, one column a series."""
     import numpy as np
 

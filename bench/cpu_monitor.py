@@ -1,0 +1,164 @@
+"""What the monitor costs on the processor: ratios of step times, interleaved in one run.
+
+`python -m bench.cpu_monitor` prints the table of docs/monitor.md. Variants take turns within each
+round, so that a busy machine slows all of them alike; the ratio is of medians over rounds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Step = Callable[[], Any]
+
+
+def mlp(torch: Any) -> tuple[Any, Any]:
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(),
+                          nn.Linear(128, 10))  # fmt: skip
+    return model, (torch.randn(64, 64), torch.randint(0, 10, (64,)))
+
+
+def resnet(torch: Any) -> tuple[Any, Any]:
+    """Build ResNet-18 for 32x32 images: 11.2 M parameters in 62 tensors."""
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, inside: int, out: int, stride: int) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+            self.first_norm = nn.BatchNorm2d(out)
+            self.second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+            self.second_norm = nn.BatchNorm2d(out)
+            self.short = nn.Sequential()
+            if stride > 1 or inside != out:
+                self.short = nn.Sequential(
+                    nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+                )
+
+        def forward(self, x: Any) -> Any:
+            inner = torch.relu(self.first_norm(self.first(x)))
+            return torch.relu(self.second_norm(self.second(inner)) + self.short(x))
+
+    widths = [64, 64, 128, 128, 256, 256, 512, 512]
+    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    before = 64
+    for place, width in enumerate(widths):
+        layers.append(Block(before, width, 2 if place in {2, 4, 6} else 1))
+        before = width
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
+    return nn.Sequential(*layers), (torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,)))
+
+
+def gpt(torch: Any) -> tuple[Any, Any]:
+    """Build a GPT of 4 layers, width 128: 0.9 M parameters in 51 tensors."""
+    nn = torch.nn
+
+    class Mini(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.token, self.place = nn.Embedding(256, 128), nn.Embedding(64, 128)
+            layer = nn.TransformerEncoderLayer(128, 4, 512, 0.0, "gelu", batch_first=True,
+                                               norm_first=True)  # fmt: skip
+            self.blocks = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+            self.head = nn.Linear(128, 256)
+            self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(64))
+
+        def forward(self, x: Any) -> Any:
+            inner = self.token(x) + self.place.weight
+            return self.head(self.blocks(inner, self.mask, is_causal=True)).flatten(0, 1)
+
+    return Mini(), (torch.randint(0, 256, (16, 64)), torch.randint(0, 256, (16 * 64,)))
+
+
+def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
+    from difflens.training import monitor
+
+    def watched(name: str, **how: Any) -> Callable[[Any, Any], Any]:
+        return lambda model, optimizer: monitor(
+            model, optimizer, folder / name, overwrite=True, **how
+        )
+
+    return {
+        "none": lambda _model, _optimizer: nullcontext(),
+        "every step": watched("all", every=1),
+        "auto, 1 %": watched("auto"),
+        ".item() per tensor": lambda _model, _optimizer: nullcontext(),
+    }
+
+
+def loop(torch: Any, make: Any, watch: Any, name: str) -> tuple[Any, Step]:
+    """Give what must be closed, and one step of training."""
+    torch.manual_seed(0)
+    model, (inputs, targets) = make(torch)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    context = watch(model, optimizer)
+    entered = context.__enter__()
+    spread = torch.nn.functional.cross_entropy
+
+    def step() -> None:
+        loss = spread(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        if name.startswith(".item"):
+            for each in model.parameters():
+                each.grad.norm().item()
+                each.grad.abs().max().item()
+                each.grad.abs().mean().item()
+                each.norm().item()
+        optimizer.zero_grad()
+        if entered is not None:
+            entered.step(loss)
+
+    return context, step
+
+
+def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[str, float]]:
+    """Give the seconds of a bare step, and each variant's ratio to it."""
+    folder = Path(tempfile.mkdtemp())
+    loops = {
+        name: loop(torch, make, watch, name) for name, watch in variants(folder).items()
+    }
+    times: dict[str, list[float]] = {name: [] for name in loops}
+    try:
+        for turn in range(rounds + 2):
+            for name, (_, step) in loops.items():
+                begun = time.perf_counter()
+                for _ in range(block):
+                    step()
+                if turn > 1:
+                    times[name].append((time.perf_counter() - begun) / block)
+    finally:
+        for context, _ in loops.values():
+            context.__exit__(None, None, None)
+        shutil.rmtree(folder, ignore_errors=True)
+    bare = times["none"]
+    against = {
+        name: median(own / other for own, other in zip(found, bare, strict=True))
+        for name, found in times.items()
+    }
+    return median(bare), against
+
+
+def main(rounds: int = 30) -> None:
+    import torch
+
+    threads = torch.get_num_threads()
+    print(f"torch {torch.__version__}, {threads} threads, medians of {rounds} interleaved rounds\n")
+    print("| model | step | every step | auto, 1 % | .item() per tensor |\n|---|---|---|---|---|")
+    for name, make, block in (("MLP, 3 layers", mlp, 200), ("GPT-mini, 0.9 M", gpt, 8),
+                              ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
+        bare, against = ratios(torch, make, rounds, block)
+        row = [f"{100 * (against[each] - 1):+.1f} %" for each in list(against)[1:]]
+        print(f"| {name} | {1e3 * bare:.1f} ms | {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Follows a run for `watch`: reads what is new, diagnoses now and then, draws the screen."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from ..flow_results import FlowPicture
+    from ..history.history import History
+    from ..records import View
+    from ..render.training.screen import Seen
+    from ..runs import Diagnosed
+
+_QUIET = 10.0  # seconds without a frame, and at least as long as several frames took
+_SHARE = 0.2  # of the time that diagnosing may take
+_HIDDEN = frozenset({"loss", "optimizer_steps", "grad_kept"})
+_HEIGHT = 40  # lines where there is no terminal
+
+
+class Watching:
+    """One run on one screen."""
+
+    def __init__(self, run: str, options: dict[str, Any]) -> None:
+        """Open the run."""
+        from ..history.following import Follower
+
+        self._run, self._options = run, options
+        self._follower = Follower(run, options["rank"])
+        self._arrivals: deque[tuple[float, int]] = deque(maxlen=20)
+        self._found: Diagnosed | None = None
+        self._next_diagnosis = 0.0
+        self._judged_frames = -1
+
+    def look(self) -> None:
+        """Take what is new, and diagnose where it is time to."""
+        from ..diagnoses import diagnose
+
+        new = self._follower.update()
+        self._arrivals.append((time.monotonic(), new))
+        self._history: History = self._follower.history()
+        if self._history.frames != self._judged_frames and time.monotonic() >= self._next_diagnosis:
+            begun = time.monotonic()
+            self._found = diagnose(self._history, run=self._run)
+            self._judged_frames = self._history.frames
+            now = time.monotonic()
+            self._next_diagnosis = now + (now - begun) / _SHARE
+
+    def stay(self) -> None:
+        """Look again and again, on a screen of its own, until the run ends or the user leaves."""
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        console = Console(highlight=False, soft_wrap=True)
+        try:
+            with Live(console=console, screen=True, auto_refresh=False) as live:
+                while True:
+                    self.look()
+                    live.update(Text.from_ansi(self.text()), refresh=True)
+                    if self._follower.has_ended or self._follower.is_gone():
+                        break
+                    time.sleep(self._options["interval"])
+        except KeyboardInterrupt:
+            pass  # leaving is how this command ends
+        sys.stdout.write(self.text())
+
+    def text(self) -> str:
+        """Write the screen as it is now."""
+        from shutil import get_terminal_size
+
+        from ..render.training.screen import screen
+        from ._output import view
+
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        height = get_terminal_size().lines - 1 if is_terminal else _HEIGHT
+        how = view(color=self._options["color"], to_file=False)
+        drawn = self._drawn(how, height)
+        return screen(self._seen(), drawn, self._found, how, height, filled=is_terminal)
+
+    def _drawn(self, how: View, height: int) -> str:
+        from ..flow.text import heat_map
+        from ..render.colors import painter
+
+        picture = self._picture(how.width, height)
+        if picture is None:
+            return ""
+        return heat_map(picture, width=how.width, paint=painter(how.color) if how.color else None)
+
+    def _picture(self, width: int, height: int) -> FlowPicture | None:
+        from ..errors import RunError
+        from ..flow.run import picture_of
+        from ..flow.text import room_for
+        from ..render.training.screen import rows_for
+
+        history = self._history
+        if not self._options["whole"]:
+            names = [layer.name for layer in history.info.layers]
+            history = history._replace(course=history.recent.last(room_for(names, width)))
+        if not len(history.course) or not history.info.layers:
+            return None
+        wanted = {"title": "", **{key: self._options[key] for key in ("field", "layers")}}
+        try:
+            few = picture_of(history, columns=1, rows=rows_for(height), **wanted)
+            columns = room_for(few.layers, width)
+            return picture_of(history, columns=columns, rows=rows_for(height), **wanted)
+        except RunError:
+            if self._options["field"] != "auto":
+                raise
+            return None  # a log without gradients still has a loss
+
+    def _seen(self) -> Seen:
+        import numpy as np
+
+        from ..history.frame import is_missing
+        from ..render.training.screen import Seen
+
+        history, latest = self._history, self._follower.latest
+        losses = history.course.scalar("loss")
+        norms = history.recent.last(1).global_norm()
+        scalars = {}
+        if latest is not None:
+            there = ~is_missing(latest.scalars)
+            names = self._follower.scalars
+            scalars = {name: float(latest.scalars[i]) for i, name in enumerate(names) if there[i]}
+        known = np.array([]) if losses is None else losses[~is_missing(losses)]
+        finite = known[np.isfinite(known)]
+        return Seen(
+            history.info.name or self._run,
+            self._state(),
+            history.frames,
+            history.last_step,
+            self._rate(),
+            None if latest is None else max(0.0, time.time() - latest.wall_time),
+            float(known[-1]) if known.size else None,
+            float(finite.min()) if finite.size else None,
+            known.tolist(),
+            {name: value for name, value in scalars.items() if name not in _HIDDEN},
+            None if norms is None or not norms.size else float(norms[-1]),
+        )
+
+    def _state(self) -> str:
+        if self._follower.has_ended:
+            return "ended"
+        latest = self._follower.latest
+        if latest is not None and time.time() - latest.wall_time > _QUIET:
+            return "quiet"
+        return "running"
+
+    def _rate(self) -> float | None:
+        """Say how many frames come in a second, from the second look on."""
+        if len(self._arrivals) < 2:
+            return None
+        began, ended = self._arrivals[0][0], self._arrivals[-1][0]
+        new = sum(count for _, count in list(self._arrivals)[1:])
+        return new / (ended - began) if ended > began else None
+
+    def __enter__(self) -> Self:
+        """Use it in a `with`."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the run."""
+        self._follower.close()

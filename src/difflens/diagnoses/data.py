@@ -1,0 +1,165 @@
+"""Data that training cannot use: not scaled, in sorted order, or with labels that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import VALIDATION_LOSSES, Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import Losses, broke, rose, stuck
+from .signs.recurrence import RECURRENT
+from .signs.sawtooth import sawtooth
+from .signs.sight import Sight, sight
+from .signs.wording import above, below, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "scale": Threshold(20.0, "spread or mean of the inputs: one is what initial weights expect"),
+    "points": Threshold(100, "points without learning after which labels are doubted"),
+    "recurrent_points": Threshold(400, "the same for recurrent networks, whose first plateau "
+                                  "is often long"),
+    "blind": Threshold(0.95, "held-back loss by that of guessing: never below it, nothing that "
+                       "was learned holds for other data"),
+    "blind_values": Threshold(3, "held-back values that must say so"),
+    "blind_points": Threshold(50, "points, where held-back values say so"),
+    "blind_fall": Threshold(0.7, "share by which the training loss fell, where held-back values "
+                            "say so: labels can be learned by heart"),
+    "fall": Threshold(0.08, "share by which the loss fell: less is no learning"),
+    "pace": Threshold(0.05, "fall in shares of the start per 100 steps that must be ruled out"),
+    "slowest": Threshold(3e-4, "median update by weight: below, the steps are to blame"),
+    "fastest": Threshold(0.1, "median update by weight: above, the steps are to blame"),
+    "jumps": Threshold(3, "jumps of a sawtooth"),
+    "skew": Threshold(0.85, "skewness of the steps of the loss: rare jumps up, many steps down"),
+}  # fmt: skip
+
+
+@diagnosis(needs=("loss",), window=20, thresholds=THRESHOLDS)
+def data(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find inputs that are not scaled, an order that is sorted, labels that teach nothing."""
+    limit = Limits("data", policy, THRESHOLDS)
+    seen = sight(history)
+    yield from _unscaled(seen, limit) or _sorted(seen, limit) or _labels(seen, limit)
+
+
+def _unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
+    given: Any = seen.history.fact("input")
+    if not isinstance(given, dict) or "float" not in str(given.get("dtype", "float")):
+        return []
+    spread = max(abs(float(given.get(key) or 0.0)) for key in ("features_std_max", "std", "mean"))
+    told = broke(seen.loss) or rose(seen.loss, 1.5) or stuck(seen.loss, 30)
+    if told is None or spread < limit["scale"]:
+        return []
+    return [
+        finding(
+            "data",
+            "critical" if told.kind != "stuck" else "warning",
+            f"the inputs have a spread or mean of {spread:.3g}; {told.said}",
+            {"input_scale": spread, "scale_threshold": limit["scale"], "harm": told.said,
+             **{key: given[key] for key in ("mean", "std", "features_std_max") if key in given}},
+            since=int(seen.steps[0]),
+            cause="initial weights are made for inputs of about zero mean and unit spread",
+            advice=["standardise the inputs", "scale regression targets likewise"],
+            signs=[above(spread, limit["scale"])],
+            fix=Fix("scale_inputs"),
+        )
+    ]  # fmt: skip
+
+
+def _sorted(seen: Sight, limit: Limits) -> list[RunFinding]:
+    found = sawtooth(seen.loss)
+    if found is None or found.jumps < limit["jumps"] or found.skewness < limit["skew"]:
+        return []
+    return [
+        finding(
+            "data",
+            "critical",
+            f"the loss is a sawtooth: it falls, and jumped up again {found.jumps} times, "
+            f"about every {found.period:.3g} steps",
+            {"jumps": found.jumps, "jumps_threshold": limit["jumps"], "skewness": found.skewness,
+             "skew_threshold": limit["skew"], "memory": found.memory, "period": found.period},
+            since=found.since,
+            cause="the examples come in sorted order: each stretch of one class is learned by "
+            "forgetting the one before",
+            advice=["shuffle the examples (shuffle=True in the loader)"],
+            signs=[above(found.skewness, limit["skew"] / 2)],
+            fix=Fix("shuffle"),
+        )
+    ]  # fmt: skip
+
+
+def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
+    loss = seen.loss
+    recurrent = any(layer.kind in RECURRENT for layer in seen.history.info.layers)
+    least = limit["recurrent_points" if recurrent else "points"]
+    held_back = _validation(seen)
+    blind = _is_blind(held_back, loss, limit)
+    if blind and not recurrent:
+        least = limit["blind_points"]
+    told = stuck(loss, least, limit["blind_fall" if blind else "fall"])
+    typical = seen.layers.typical_update
+    if told is None or typical is None or seen.is_warming_up:
+        return []
+    if loss.fall >= limit["blind_fall" if blind else "fall"]:
+        return []
+    pace = float(np.nanmedian(typical)) if np.isfinite(typical).any() else 0.0
+    gradients = seen.layers.recent(seen.layers.gradient)
+    if not limit["slowest"] <= pace <= limit["fastest"] or gradients is None:
+        return []
+    pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
+    if not len(pulls) or pulls.min() < 1e-3 * pulls.max():
+        return []
+    fastest = _fastest_fall(loss)
+    if not blind and (fastest is None or fastest > limit["pace"]):
+        return []
+    if held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"steps are of a usual size ({pace:.1g} of the weights) and gradients reach every "
+            f"layer, yet nothing is learned: {told.said}",
+            {"loss_fall": loss.fall, "fall_threshold": limit["fall"], "update_by_weight": pace,
+             "points": loss.n, "fastest_fall_a_100_steps": fastest, "pace_threshold": limit["pace"],
+             "validation_fall": None if held_back is None else held_back.fall,
+             "chance": loss.chance, "never_below_chance": blind},
+            since=told.since,
+            cause="the labels do not depend on the inputs: shuffled apart, joined by a wrong key, "
+            "or plain noise",
+            advice=["look at some examples with their labels, as the model gets them",
+                    "check that inputs and labels are shuffled together"],
+            signs=[below(max(loss.fall, 0.0), limit["fall"])],
+            fix=Fix("check_labels"),
+        )
+    ]  # fmt: skip
+
+
+def _is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
+    """Was held-back data never told better than by guessing, and is it told no better now?"""
+    if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
+        return False
+    if loss.reference != loss.chance:
+        return False
+    lowest, values = limit["blind"] * loss.chance, held_back.values
+    return bool(values.min() > lowest and values[-1] > 0.9 * values[-3:].max())
+
+
+def _fastest_fall(loss: Losses) -> float | None:
+    """Give the fastest fall that the noise allows, in shares of the start per 100 steps."""
+    from ..stats.trend import theil_sen
+
+    half = loss.n // 2
+    slope = theil_sen(loss.steps[half:].astype(float), loss.values[half:] / loss.size)
+    return None if slope is None or slope.low is None else -100 * slope.low
+
+
+def _validation(seen: Sight) -> Losses | None:
+    found = seen.history.course.first_scalar(VALIDATION_LOSSES)
+    return None if found is None else Losses.of(seen.history, found[0])

@@ -1,0 +1,121 @@
+"""Units that answer zero to everything: nothing passes, and no gradient comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.layers import median, place
+from .signs.limits import Limits
+from .signs.losses import harm
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "share": Threshold(
+        0.8, "share of a layer's units that answered zero to a whole batch; healthy ReLU layers "
+        "have up to a third of such units"),
+    "points": Threshold(12, "points over which the loss must suffer"),
+    "silent_points": Threshold(10, "points with a gradient of exactly zero, where activations "
+                               "were not recorded"),
+}  # fmt: skip
+_LASTING = 40
+
+
+class _Dead(NamedTuple):
+    names: list[str]
+    share: float
+    since: int
+    by: str
+
+
+@diagnosis(needs=("loss",), window=12, thresholds=THRESHOLDS)
+def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find layers whose units have died, where the loss suffers."""
+    limit = Limits("dead", policy, THRESHOLDS)
+    seen = sight(history)
+    told = harm(seen.loss, least=limit["points"])
+    found = _by_activity(seen, limit) or _by_gradient(seen, limit)
+    if found is None or told is None or told.kind == "broken":
+        return
+    from_start = found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
+    yield finding(
+        "dead",
+        "critical" if seen.loss.n >= _LASTING else "warning",
+        f"{found.share:.0%} of the units behind {found.names[0]} are dead"
+        f"{_others(found.names)}; {told.said}",
+        {"dead_share": found.share, "share_threshold": limit["share"], "seen_by": found.by,
+         "dead_layers": len(found.names), "harm": told.said},
+        since=found.since,
+        layers=found.names,
+        cause="the units were never active: their biases or weights start far below zero"
+        if from_start
+        else "too large steps pushed the units where no input makes them active again",
+        advice=["use LeakyReLU or GELU", "initialise with kaiming and zero biases"]
+        if from_start
+        else ["lower the learning rate, and start anew: dead units do not come back",
+              "use LeakyReLU or GELU"],
+        signs=[above(found.share, limit["share"] / 2)],
+        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": []})
+        if from_start
+        else Fix("scale_lr", {"factor": 0.1}),
+    )  # fmt: skip
+
+
+def _others(names: list[str]) -> str:
+    return f", and those of {len(names) - 1} more layers" if len(names) > 1 else ""
+
+
+def _by_activity(seen: Sight, limit: Limits) -> _Dead | None:
+    shares = seen.layers.dead
+    if shares is None:
+        return None
+    known = np.flatnonzero(~np.isnan(shares).all(axis=0))
+    if not len(known):
+        return None
+    late = median(shares[-20:][:, known], axis=0)
+    hit = [int(known[i]) for i in np.flatnonzero(late >= limit["share"])]
+    if not hit:
+        return None
+    layers = seen.history.info.layers
+    shares_now = dict(zip(known.tolist(), late.tolist(), strict=True))
+    size = {i: float(shares_now[i]) for i in hit}
+    hit.sort(key=lambda i: (-size[i], layers[i].role == "bias", place(layers, i)))
+    since = min(_onset(seen, shares[:, i], limit["share"]) for i in hit)
+    return _Dead([layers[i].name for i in hit], size[hit[0]], since, "activations")
+
+
+def _onset(seen: Sight, values: Any, share: float) -> int:
+    """Give the step since which the share was not left again."""
+    known = ~np.isnan(values)
+    series, steps = values[known], seen.steps[known]
+    under = np.flatnonzero(series < share)
+    return int(steps[min(under[-1] + 1, len(steps) - 1)] if len(under) else steps[0])
+
+
+def _by_gradient(seen: Sight, limit: Limits) -> _Dead | None:
+    """Take gradients of exactly zero behind a ReLU for a sign, where activations are not known."""
+    norms = seen.layers.field("grad_l2")
+    if norms is None or seen.layers.dead is not None or len(norms) < limit["silent_points"]:
+        return None
+    late = norms[-limit["silent_points"] :]
+    silent = (late == 0).all(axis=0) & seen.layers.trained
+    columns = [i for i in np.flatnonzero(silent) if "ReLU" in seen.layers.of(int(i)).activation]
+    if not columns:
+        return None
+    columns.sort(reverse=True)
+    since = min(_zero_since(seen, norms[:, i]) for i in columns)
+    return _Dead(seen.layers.named(columns), 1.0, since, "gradients of exactly zero")
+
+
+def _zero_since(seen: Sight, values: Any) -> int:
+    moving = np.flatnonzero(values != 0)
+    return int(seen.steps[min(moving[-1] + 1, len(values) - 1)] if len(moving) else seen.steps[0])

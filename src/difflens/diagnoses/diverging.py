@@ -1,0 +1,171 @@
+"""A run that is about to blow up: the trend of loss or gradients, told ahead of the end.
+
+The forecast is a straight line through ln of the recent values (Theil 1950, Sen 1968). An
+exponential trend that noise does not explain, and that reaches ten times the present within the
+horizon, is announced. An autoregressive forecast was not taken: it returns to the mean, and what
+blows up does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import levels
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "points": Threshold(20, "points of the trend"),
+    "horizon": Threshold(60, "steps ahead within which it must reach the mark"),
+    "mark": Threshold(10.0, "times the present size that count as blown up"),
+    "signal": Threshold(4.0, "rise over the trend's points by the noise about it"),
+    "loss_rise": Threshold(1.3, "late level of the loss by its lowest level before"),
+    "loss_share": Threshold(0.1, "rise of that level in shares of the start: what rises from "
+                            "next to nothing to little is no harm"),
+    "ramp_rise": Threshold(1.25, "the same rise, while the learning rate is higher than ever"),
+    "ramp_share": Threshold(0.015, "the same share, while the learning rate is higher than ever"),
+    "ramp_update": Threshold(2.0, "update by weight, by what it was where the loss was lowest"),
+}  # fmt: skip
+
+
+class _Trend(NamedTuple):
+    what: str
+    per_step: float
+    signal: float
+    reach: float
+
+
+@diagnosis(needs=("loss",), window=20, thresholds=THRESHOLDS)
+def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find an exponential trend of loss, gradients or updates that ends in a blow-up soon."""
+    limit = Limits("diverging", policy, THRESHOLDS)
+    seen = sight(history)
+    if seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
+        return
+    yield from _ramp(seen, limit) or _runaway(seen, limit)
+
+
+def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a learning rate that goes on rising past the point at which the loss turned."""
+    rates, typical = seen.lr, seen.layers.typical_update
+    if rates is None or typical is None or not _is_rising(rates):
+        return []
+    rise, share, lowest = _rise(seen.loss.values, 10)
+    if rise < limit["ramp_rise"] or share < limit["ramp_share"] * seen.loss.start:
+        return []
+    place = int(np.searchsorted(seen.steps, seen.loss.steps[lowest]))
+    before, now = typical[max(place - 10, 0) : place + 1], typical[-10:]
+    if not np.isfinite(before).any() or not np.isfinite(now).any():
+        return []
+    growth = float(np.nanmedian(now) / max(float(np.nanmedian(before)), 1e-30))
+    if growth < limit["ramp_update"]:
+        return []
+    best = float(rates[place])
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"the learning rate is {float(rates[-1]) / best:.3g} times what it was when the loss "
+            f"was lowest (step {int(seen.steps[place])}) and still rises; the loss is {rise:.3g} "
+            "times that low already",
+            {"loss_by_lowest": rise, "ramp_rise_threshold": limit["ramp_rise"],
+             "rise_share": share / seen.loss.start, "update_growth": growth,
+             "ramp_update_threshold": limit["ramp_update"], "lr": float(rates[-1]),
+             "lr_at_lowest": best},
+            since=int(seen.steps[place]),
+            layers=seen.layers.named(_largest(seen)),
+            cause="the learning rate rises past what the loss can follow",
+            advice=[f"cap the learning rate near {best:.2g}", "end the warm-up earlier",
+                    "clip gradients"],
+            signs=[above(growth, limit["ramp_update"] / 2), above(rise, 1.0)],
+            fix=Fix("set_lr", {"value": best / 2}),
+        )
+    ]  # fmt: skip
+
+
+def _is_rising(rates: Any) -> bool:
+    """Is the learning rate higher than ever before, and still on its way up?"""
+    known = rates[np.isfinite(rates)]
+    return len(known) > 20 and known[-1] >= known.max() and known[-1] > 1.05 * known[-11]
+
+
+def _largest(seen: Sight) -> Any:
+    updates = seen.layers.recent(seen.layers.update, 10)
+    return [] if updates is None else np.argsort(-np.nan_to_num(updates), kind="stable")[:10]
+
+
+def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a loss that grows together with the gradients or updates, exponentially."""
+    rise, share, _ = _rise(seen.loss.values, 8)
+    low = rise < limit["loss_rise"] or share < limit["loss_share"] * seen.loss.start
+    found = [] if low else [each for each in _trends(seen, limit)
+             if each.signal >= limit["signal"] and 0 < each.reach <= limit["horizon"]]  # fmt: skip
+    if len(found) < 2 or found[0].what != "loss":
+        return []
+    worst = min(found, key=lambda each: (each.reach, each.what))
+    since = int(seen.steps[-min(limit["points"], seen.points)])
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"the {worst.what} grows by {np.expm1(worst.per_step):.1%} a step: at this pace it is "
+            f"{limit['mark']:g} times as large in about {worst.reach:.0f} steps; the loss is "
+            f"{rise:.3g} times its lowest level",
+            {"growth_a_step": float(np.expm1(worst.per_step)), "signal": worst.signal,
+             "signal_threshold": limit["signal"], "steps_ahead": worst.reach,
+             "horizon": limit["horizon"], "loss_by_lowest": rise,
+             "loss_rise_threshold": limit["loss_rise"]},
+            since=since,
+            layers=seen.layers.named(_largest(seen)),
+            cause="each step makes the next one larger: the learning rate has become too high for "
+            "where the weights are",
+            advice=["lower the learning rate now", "clip gradients", "go back to an earlier step"],
+            signs=[above(worst.signal, limit["signal"] / 2)],
+            fix=Fix("scale_lr", {"factor": 0.1}),
+        )
+    ]  # fmt: skip
+
+
+def _rise(values: Any, width: int) -> tuple[float, float, int]:
+    """Give the late level of the loss by its lowest before, their difference, and that place.
+
+    A level is a median, so that one bad batch raises nothing.
+    """
+    course = levels(values, width)
+    lowest = int(np.argmin(course[: max(len(course) - width, 1)]))
+    low, late = float(course[lowest]), float(course[-1])
+    return late / low if low > 0 else 0.0, late - low, lowest + width - 1
+
+
+def _trends(seen: Sight, limit: Limits) -> Iterator[_Trend]:
+    course = seen.history.course
+    for what, values in (
+        ("loss", course.scalar("loss")),
+        ("gradient norm", course.global_norm()),
+        ("update norm", course.global_norm("update_l2")),
+    ):
+        if values is None:
+            continue
+        late, steps = values[-limit["points"] :], seen.steps[-limit["points"] :].astype(float)
+        if len(late) == limit["points"] and np.isfinite(late).all() and (late > 0).all():
+            yield _line(what, steps, np.log(late), limit)
+
+
+def _line(what: str, steps: Any, logs: Any, limit: Limits) -> _Trend:
+    rise, run = logs[:, None] - logs, steps[:, None] - steps
+    slope = float(np.median(rise[run > 0] / run[run > 0]))
+    rest = logs - slope * steps
+    noise = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
+    whole = slope * float(steps[-1] - steps[0])
+    reach = np.log(limit["mark"]) / slope if slope > 0 else -1.0
+    return _Trend(what, slope, whole / max(noise, 1e-9), float(reach))

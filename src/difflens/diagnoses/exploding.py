@@ -1,0 +1,193 @@
+"""Gradients that outgrow the weights they belong to, or what they were themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.layers import initial_scales
+from .signs.limits import Limits
+from .signs.losses import Harm, broke, harm, rose
+from .signs.recurrence import gains
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "ratio": Threshold(
+        50.0, "rms of a gradient over rms of its weights: healthy layers stay below about 1"
+    ),
+    "first_loss": Threshold(
+        20.0,
+        "loss before the first update by that of guessing, ln(classes), where the loss "
+        "suffers later: sound weights start within about 15 times of it",
+    ),
+    "growth": Threshold(
+        30.0, "global gradient norm over its own median before: a rise that batches do not make"
+    ),
+    "points": Threshold(3, "points for which it must last, unless the loss breaks before"),
+    "recurrent_gain": Threshold(
+        1.25, "|W_hh|/sqrt(n) of a plain recurrent layer: above 1 its gradients grow with time"
+    ),
+}
+
+_LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
+
+
+@diagnosis(needs=("grad_l2", "weight_l2"), window=3, thresholds=THRESHOLDS)
+def exploding(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find gradients far larger than their weights, or than they were, where the loss suffers."""
+    limit = Limits("exploding", policy, THRESHOLDS)
+    seen = sight(history)
+    yield from _outsized(seen, limit) or _grown(seen, limit) or _recurrent(seen, limit)
+
+
+def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find gradients, or a loss, far too large before the first update."""
+    ratios, typical = seen.layers.gradient, seen.layers.typical_gradient
+    told = broke(seen.loss) or rose(seen.loss, 1.5)
+    if ratios is None or typical is None or (seen.points < limit["points"] and not told):
+        return []
+    # The first point alone: what comes after the first update may be the update's doing.
+    size, guess = float(typical[0]), seen.loss.first_by_chance
+    large = size >= limit["ratio"]
+    if not large and not (told and guess is not None and guess >= limit["first_loss"]):
+        return []
+    scales = initial_scales(seen.layers)
+    since = int(seen.steps[0])
+    return [
+        finding(
+            "exploding",
+            "critical" if told else "warning",
+            f"before the first update the gradients are {size:.3g} times as large as the weights"
+            + ("" if guess is None else f", the loss {guess:.3g} times that of guessing")
+            + (f"; {told.said}" if told else ""),
+            {"gradient_by_weight": size, "ratio_threshold": limit["ratio"],
+             "first_loss_by_guessing": guess, "first_loss_threshold": limit["first_loss"],
+             "weights_by_kaiming": float(np.median(scales)) if len(scales) else None},
+            since=since,
+            layers=seen.layers.named(_worst(scales, ratios[0])),
+            cause="the forward pass multiplies its signal layer by layer, or the targets or "
+            "inputs are large: too large initial weights, or data that is not scaled",
+            advice=["initialise with kaiming (ReLU) or xavier (tanh)",
+                    "scale inputs and targets to about zero mean and unit spread",
+                    "clip gradients to a norm near that of a healthy step",
+                    "put normalisation between the layers"],
+            signs=[above(size, limit["ratio"]) if large
+                   else above(guess or 0.0, limit["first_loss"])],
+            fix=_fix_at_start(seen, limit, scales),
+        )
+    ]  # fmt: skip
+
+
+def _worst(scales: Any, ratios: Any) -> Any:
+    """Order layers by how far their weights are too large, or where none is, by gradient."""
+    sizes = np.nan_to_num(ratios, posinf=1e30)
+    if len(scales) and np.nanmax(scales) > _LARGE * np.nanmedian(scales):
+        sizes = np.nan_to_num(scales)
+    return np.argsort(-sizes, kind="stable")[:10]
+
+
+def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
+    recurrent = [name for name, gain in gains(seen.history).items()
+                 if gain > limit["recurrent_gain"]]  # fmt: skip
+    if recurrent:
+        return Fix("reinitialise", {"scheme": "orthogonal", "layers": recurrent})
+    given: Any = seen.history.fact("input")
+    if isinstance(given, dict) and (given.get("features_std_max") or 0) > 10:
+        return Fix("scale_inputs")
+    if len(scales) and np.nanmax(scales) < _LARGE:
+        return Fix("scale_targets")
+    kinds = {layer.activation for layer in seen.history.info.layers}
+    scheme = "kaiming" if "ReLU" in kinds or not kinds - {""} else "xavier"
+    return Fix("reinitialise", {"scheme": scheme, "layers": []})
+
+
+def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a gradient norm that left its own past behind, where the loss suffers too."""
+    norms = seen.history.course.global_norm()
+    if norms is None or len(norms) < 8:
+        return []
+    # The best level is asked over the first half too: a norm may have been huge from the start.
+    finite = np.isfinite(norms)
+    values, steps = norms[finite], seen.steps[finite]
+    if len(values) < 8:
+        return []
+    usual = float(np.median(values[: max(len(values) // 4, 5)]))
+    width = int(limit["points"])
+    lasting = np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1)
+    over = np.flatnonzero(lasting > limit["growth"] * usual) if usual > 0 else np.zeros(0, int)
+    told = _harm_after(seen, steps, over)
+    if not len(over) or told is None:
+        return []
+    at = int(over[0])
+    growth = float(lasting.max()) / usual
+    return [
+        finding(
+            "exploding",
+            "critical",
+            f"the gradient norm grew {growth:.3g}-fold since step {int(steps[at])}; {told.said}",
+            {"growth": growth, "growth_threshold": limit["growth"], "usual_norm": usual,
+             "highest_norm": float(values.max()), "harm": told.said},
+            since=int(steps[at]),
+            layers=seen.layers.named(_fastest(seen, at)),
+            cause="updates made the gradients larger, which made the updates larger",
+            advice=["clip gradients to the norm of the steps before", "lower the learning rate",
+                    "warm the learning rate up"],
+            signs=[above(growth, limit["growth"])],
+            fix=Fix("clip_gradients", {"max_norm": usual}),
+        )
+    ]  # fmt: skip
+
+
+def _harm_after(seen: Sight, steps: Any, over: Any) -> Harm | None:
+    if not len(over):
+        return None
+    told = broke(seen.loss) or rose(seen.loss, 1.5)
+    return told if told and told.since >= int(steps[over[0]]) - 20 else None
+
+
+def _fastest(seen: Sight, at: int) -> Any:
+    """Order the matrices by how much their gradient grew, the fastest first."""
+    ratios = seen.layers.gradient
+    if ratios is None:
+        return []
+    before = np.nanmedian(np.where(np.isfinite(ratios[: at + 1]), ratios[: at + 1], 0.0), axis=0)
+    after = np.nanmax(np.where(np.isfinite(ratios[at:]), ratios[at:], 0.0), axis=0)
+    return np.argsort(-after / np.maximum(before, 1e-30), kind="stable")[:10]
+
+
+def _recurrent(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a plain recurrent layer whose matrix makes its gradients grow with time."""
+    told = harm(seen.loss, least=30)
+    found = {name: gain for name, gain in gains(seen.history).items()
+             if gain > limit["recurrent_gain"]}  # fmt: skip
+    if not found or told is None:
+        return []
+    worst = sorted(found, key=lambda name: (-found[name], name))
+    gain = found[worst[0]]
+    return [
+        finding(
+            "exploding",
+            "critical" if seen.loss.n >= 60 else "warning",
+            f"{worst[0]} multiplies what it remembers by {gain:.3g} at every step of a sequence, "
+            f"and {told.said}",
+            {"recurrent_gain": gain, "recurrent_gain_threshold": limit["recurrent_gain"],
+             "harm": told.said},
+            since=int(seen.steps[0]),
+            layers=worst,
+            cause="the recurrent matrix is larger than one: states saturate and gradients grow "
+            "with the length of the sequence",
+            advice=["initialise the recurrent matrix orthogonally", "clip gradients",
+                    "use a GRU or an LSTM"],
+            signs=[above(gain, limit["recurrent_gain"])],
+            fix=Fix("reinitialise", {"scheme": "orthogonal", "layers": worst}),
+        )
+    ]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Of many symptoms the causes: what explains what, and in which order they are told.
+
+A fault shows in many ways: a learning rate that is too high kills units, makes the loss swing and
+ends in NaN. Each would be an alarm. Here a finding that a more basic one explains is not told by
+itself: its name goes into `also` of what explains it. A score learned from labelled runs was not
+taken: nobody could say why it put one cause before another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...runs import Diagnosed, RunFinding
+from .telling import left_out, notes
+
+if TYPE_CHECKING:
+    from ...history.history import History
+
+_STUCK = {"slow", "plateau", "lr-low", "data"}
+# What is seen over a long stretch, so that the step it is dated to says little.
+_TIMELESS = {*_STUCK, "over-fit", "oscillating"}
+_BLOWN = {"exploding", "diverging", "spike", "oscillating", "nan", "dead"}
+# What each cause makes appear beside itself, in the order in which causes are believed.
+EXPLAINS: dict[str, set[str]] = {
+    "symmetry": {"dead", "vanishing", "not-training", "wiring", *_STUCK},
+    "not-training": {"vanishing", "dead", "wiring", "over-fit", *_STUCK},
+    "wiring": {"lr-high", "over-fit", *_BLOWN, *_STUCK},
+    "loss-pairing": {"vanishing", "lr-high", "over-fit", *_BLOWN, *_STUCK},
+    "data": {"oscillating", "spike", "diverging", "slow", "plateau", "over-fit", "lr-high",
+             "exploding", "nan", "dead"},
+    "spike": {"diverging", "exploding", "oscillating"},
+    "diverging": {"oscillating", "spike"},
+    "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
+    "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",
+                  "plateau", "over-fit"},
+    "nan": {"exploding", "diverging", "spike", "dead", "over-fit", "lr-high"},
+    "dead": {"vanishing", "plateau", "slow", "data", "oscillating"},
+    "vanishing": {"dead", *_STUCK},
+    "lr-low": {"slow", "plateau", "data"},
+    "slow": {"plateau", "data"},
+    "plateau": {"lr-low", "slow", "data"},
+    "oscillating": set(),
+    "over-fit": set(),
+}  # fmt: skip
+_ORDER = {name: place for place, name in enumerate(EXPLAINS)}
+_SLACK = 5  # steps by which a cause may be seen later than what it explains
+_LEAP = 40  # the same for a leap of the loss, which is dated to its very step
+_LEAST = 5  # frames below which nothing is called healthy
+
+
+def judged(found: list[RunFinding], history: History, run: str) -> Diagnosed:
+    """Put the most likely cause first, and what it explains into its `also`."""
+    findings = causes(found)
+    warned = any(each.severity != "info" for each in findings)
+    return Diagnosed(
+        run or history.info.name,
+        history.frames,
+        False if warned else None if not is_enough(history) else True,
+        tuple(findings),
+        history.first_step,
+        history.last_step,
+        (*notes(history), *left_out(history)),
+    )
+
+
+def is_enough(history: History) -> bool:
+    """Was enough recorded to call a run healthy: some frames, with a loss or gradients?"""
+    known = history.course.scalar("loss") is not None or history.course.field("grad_l2") is not None
+    return history.frames >= _LEAST and known
+
+
+def causes(found: list[RunFinding]) -> list[RunFinding]:
+    """Drop what another finding explains, name it there, and order the rest."""
+    ranked = sorted(found, key=_rank)
+    above: list[int | None] = [_cause_of(ranked, place) for place in range(len(ranked))]
+    also: dict[int, list[str]] = {
+        i: [*ranked[i].also] for i, each in enumerate(above) if each is None
+    }
+    for place, each in enumerate(ranked):
+        root = _root(above, place)
+        if root != place and each.name not in (ranked[root].name, *also[root]):
+            also[root].append(each.name)
+    return [
+        msgspec.structs.replace(ranked[place], also=tuple(names)) for place, names in also.items()
+    ]
+
+
+def _cause_of(ranked: list[RunFinding], place: int) -> int | None:
+    """Give the first finding that explains this one; of two that explain each other one stands."""
+    effect = ranked[place]
+    for i, cause in enumerate(ranked):
+        mutual = _explains(effect, cause)
+        if (
+            i != place
+            and _explains(cause, effect)
+            and not (mutual and _stands(effect, cause, place < i))
+        ):
+            return i
+    return None
+
+
+def _stands(one: RunFinding, other: RunFinding, first: bool) -> bool:
+    """Of two that explain each other: does the one stand? The earlier does, else the first."""
+    if one.since_step is None or other.since_step is None:
+        return first
+    apart = other.since_step - one.since_step
+    return apart > _SLACK or (abs(apart) <= _SLACK and first)
+
+
+def _root(above: list[int | None], place: int) -> int:
+    """Follow explanations to a finding that nothing explains."""
+    seen = {place}
+    while (cause := above[place]) is not None and cause not in seen:
+        place = cause
+        seen.add(place)
+    return place if above[place] is None else min(i for i, each in enumerate(above) if each is None)
+
+
+def _rank(each: RunFinding) -> tuple[int, int, float, str]:
+    """Tell causes before symptoms, and info last whatever it is."""
+    place = _ORDER.get(each.name, len(_ORDER))
+    return (each.severity == "info", place, -(each.confidence or 0.0), each.text)
+
+
+def _explains(cause: RunFinding, effect: RunFinding) -> bool:
+    """Is the effect what the cause would bring, and not seen before it?"""
+    if cause.name == effect.name:
+        return cause.fix == effect.fix and cause is not effect
+    if cause.severity == "info" or effect.name not in EXPLAINS.get(cause.name, set()):
+        return False
+    if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
+        return True
+    slack = _LEAP if effect.name == "spike" else _SLACK
+    return cause.since_step <= effect.since_step + slack

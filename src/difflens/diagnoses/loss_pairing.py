@@ -1,0 +1,124 @@
+"""A loss that does not fit the output: probabilities where logits belong, or the wrong sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import e, exp, log, log1p
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import stuck
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "points": Threshold(10, "points all of which must lie between the two bounds"),
+    "start": Threshold(0.01, "distance of the first loss from ln(classes), as a share of it: "
+                       "probabilities taken for logits hardly differ"),
+    "late_points": Threshold(60, "points between the bounds that suffice by themselves"),
+    "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
+}  # fmt: skip
+
+
+@diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS)
+def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
+    limit = Limits("loss-pairing", policy, THRESHOLDS)
+    seen = sight(history)
+    yield from _probabilities(seen, limit)
+    yield from _negated(seen, limit)
+
+
+def _probabilities(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    output: Any = seen.history.fact("output")
+    final = str(seen.history.fact("final_module") or "")
+    if not isinstance(output, dict) or seen.loss.n < limit["points"]:
+        return
+    shape = output.get("shape") or [0]
+    classes = int(shape[-1])
+    if output.get("rows_sum_to_one") and classes > 1 and final != "LogSoftmax":
+        low, high = bounds(classes)
+        usual = abs(seen.loss.start - log(classes)) <= limit["start"] * log(classes)
+    elif final == "Sigmoid" and stuck(seen.loss, limit["late_points"]):
+        low, high, usual = log1p(exp(-1)), log1p(e), False
+    else:
+        return
+    values = seen.loss.values
+    inside = bool((values >= low - 1e-3).all() and (values <= high + 1e-3).all())
+    if not inside or not (usual or seen.loss.n >= limit["late_points"]):
+        return
+    yield finding(
+        "loss-pairing",
+        "critical" if seen.loss.n >= limit["late_points"] else "warning",
+        f"the output is made of probabilities ({final or 'rows sum to one'}), and the loss stays "
+        f"between {low:.3f} and {high:.3f}, as cross entropy of probabilities must",
+        {"lowest_loss": float(values.min()), "highest_loss": float(values.max()),
+         "lower_bound": low, "upper_bound": high, "classes": classes, "points": seen.loss.n,
+         "final_module": final},
+        since=int(seen.loss.steps[0]),
+        cause=f"a loss that applies the {'sigmoid' if final == 'Sigmoid' else 'softmax'} itself "
+        "gets what has been through one already",
+        advice=["take the softmax (or sigmoid) off the end of the model, and give the loss logits"],
+        signs=[above(seen.loss.n, limit["points"] / 2)],
+        fix=Fix("remove_softmax"),
+    )  # fmt: skip
+
+
+def bounds(classes: int) -> tuple[float, float]:
+    """Give the least and largest cross entropy of probabilities taken for logits.
+
+    With the right class at p = 1 it is ln(e + classes - 1) - 1, at p = 0 one more.
+    """
+    highest = log(e + classes - 1)
+    return highest - 1, highest
+
+
+def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    loss = seen.loss
+    if loss.n < limit["points"] or loss.start >= 0 or loss.now >= loss.start:
+        return
+    depth = loss.now / loss.start
+    worse = _accuracy_falls(seen)
+    if depth < limit["depth"] and not worse:
+        return
+    halves = _speed(loss.values)
+    if not worse and (halves is None or halves < 1.0):
+        return
+    yield finding(
+        "loss-pairing",
+        "critical",
+        f"the loss is negative and falls without bound, from {loss.start:.4g} to {loss.now:.4g}"
+        + (", while the accuracy falls" if worse else ""),
+        {"start": loss.start, "now": loss.now, "depth": depth, "depth_threshold": limit["depth"],
+         "speed_late_by_early": halves, "accuracy_falls": worse},
+        since=int(loss.steps[0]),
+        cause="the sign of the loss is wrong: training makes the errors larger",
+        advice=["drop the minus (or return the negative log-likelihood, not the log-likelihood)"],
+        signs=[above(depth, limit["depth"] / 2)],
+        fix=Fix("negate_loss"),
+    )  # fmt: skip
+
+
+def _speed(values: Any) -> float | None:
+    """Give how fast it falls in the latter half by how fast in the first: above 1, no floor."""
+    half = len(values) // 2
+    third = max(half // 3, 1)
+    early = float(np.median(values[:third]) - np.median(values[half - third : half]))
+    late = float(np.median(values[half : half + third]) - np.median(values[-third:]))
+    return late / early if early > 0 else None
+
+
+def _accuracy_falls(seen: Sight) -> bool:
+    found = seen.history.course.first_scalar(ACCURACIES + VALIDATION_ACCURACIES)
+    if found is None:
+        return False
+    values = found[1][np.isfinite(found[1])]
+    return len(values) >= 4 and bool(np.median(values[-2:]) < 0.8 * np.median(values[:2]))

@@ -1,0 +1,135 @@
+"""A learning rate that is too high: steps large beside the weights, and a loss that suffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import Harm, Losses, broke, levels, rose, stuck
+from .signs.recurrence import RECURRENT
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "update": Threshold(
+        0.03, "median update by weight of the matrices: about 0.001 is usual, 0.05 still can work"
+    ),
+    "rise": Threshold(1.15, "loss over where it started: a level of five points above it"),
+    "gradient": Threshold(50.0, "gradient by weight at the start above which the fault lies "
+                          "in the weights or the data, not in the learning rate"),
+    "first_loss": Threshold(20.0, "first loss by that of guessing above which the same holds"),
+    "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
+}  # fmt: skip
+
+
+@diagnosis(needs=("update_l2", "weight_l2", "loss"), window=8, thresholds=THRESHOLDS)
+def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find updates that are large beside the weights where the loss rises or does not settle."""
+    limit = Limits("lr-high", policy, THRESHOLDS)
+    seen = sight(history)
+    typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
+    if typical is None or gradient is None or seen.points < 4:
+        return
+    course = levels(typical[np.isfinite(typical)], 3)
+    if not len(course):
+        return
+    first = seen.loss.first_by_chance
+    if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
+        return
+    told = rose(seen.loss, limit["rise"]) or _broke(seen, limit) or _swings(seen.loss, limit)
+    told = told or _stays(seen, limit)
+    if told is None:
+        return
+    steps = seen.steps[np.isfinite(typical)]
+    upto = course[: max(int(np.searchsorted(steps, told.since, "right")), 3)]
+    peak = float(upto.max())
+    if peak < limit["update"]:
+        return
+    at = int(np.flatnonzero(upto >= limit["update"])[0])
+    yield _told(seen, limit, peak, int(steps[at]), told)
+
+
+def _broke(seen: Sight, limit: Limits) -> Harm | None:
+    """Did the loss cease to be a number right after steps as large as the weights?
+
+    A bad sample breaks it as well, after steps of any size: those must be far too large.
+    """
+    told, typical = broke(seen.loss), seen.layers.typical_update
+    if told is None or typical is None:
+        return None
+    before = typical[seen.steps < told.since][-5:]
+    before = before[np.isfinite(before)]
+    return told if len(before) and float(before.max()) > 5 * limit["update"] else None
+
+
+def _swings(loss: Losses, limit: Limits) -> Harm | None:
+    """Does the loss swing widely without getting anywhere?"""
+    if loss.n < 40 or loss.start <= 0:
+        return None
+    late = loss.values[-max(loss.n // 2, 30) :]
+    low, middle, high = np.percentile(late, [25, 50, 75])
+    half = len(late) // 2
+    falls = float(np.median(late[half:])) < 0.8 * float(np.median(late[:half]))
+    if falls or middle <= 0 or middle < 0.4 * loss.start or (high - low) < limit["swing"] * middle:
+        return None
+    said = f"the loss swings between {low:.3g} and {high:.3g} (it started at {loss.start:.3g})"
+    return Harm("above", int(loss.steps[0]), float((high - low) / middle), said)
+
+
+def _stays(seen: Sight, limit: Limits) -> Harm | None:
+    """Is the loss stuck for long although the first steps were large?"""
+    told = stuck(seen.loss, 60)
+    # Recurrent networks rest long before they learn, whatever their steps.
+    if any(layer.kind in RECURRENT for layer in seen.history.info.layers):
+        return None
+    typical = seen.layers.typical_update
+    if told is None or typical is None:
+        return None
+    first = typical[:3][np.isfinite(typical[:3])]
+    return told if len(first) and float(first.max()) >= limit["update"] else None
+
+
+def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> RunFinding:
+    ratios = seen.layers.update
+    place = int(np.searchsorted(seen.steps, since))
+    sizes = (np.zeros(0) if ratios is None
+             else np.nan_to_num(ratios[place : place + 5], posinf=1e30).max(axis=0))  # fmt: skip
+    worst = np.argsort(-sizes, kind="stable")
+    factor = float(np.clip(0.003 / peak, 0.001, 0.3))
+    return finding(
+        "lr-high",
+        "critical",
+        f"a step changes the weights by up to {peak:.2g} of their size; {told.said}",
+        {"update_by_weight": peak, "update_threshold": limit["update"], "harm": told.said,
+         "harm_step": told.since, **_rate(seen)},
+        since=since,
+        layers=seen.layers.named(worst[:10]),
+        cause="steps are larger than the valley they should follow: the learning rate, or the "
+        "momentum, is too high",
+        advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
+                "lower the momentum where it is above 0.95"],
+        signs=[above(peak, limit["update"])],
+        fix=_fix(seen, factor),
+    )  # fmt: skip
+
+
+def _fix(seen: Sight, factor: float) -> Fix:
+    momentum = seen.history.info.optimizer.get("momentum")
+    if isinstance(momentum, (int, float)) and momentum > 0.95:
+        return Fix("lower_momentum", {"value": 0.9})
+    return Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+
+
+def _rate(seen: Sight) -> dict[str, float]:
+    rates = seen.lr
+    known = [] if rates is None else rates[np.isfinite(rates)]
+    return {"lr": float(max(known))} if len(known) else {}

@@ -1,0 +1,153 @@
+"""Layers that are meant to learn and do not move: not stepped, not handed over, cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.layers import median, place
+from .signs.limits import Limits
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "points": Threshold(5, "points with a positive learning rate over which nothing moved"),
+    "share": Threshold(0.01, "share of all parameters that stand still: below, it is told as info"),
+}
+
+
+@diagnosis(needs=("update_l2",), window=5, thresholds=THRESHOLDS)
+def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find trainable layers that no step moves, and say which link is missing."""
+    limit = Limits("not-training", policy, THRESHOLDS)
+    seen = sight(history)
+    updates = history.course.field("update_l2")
+    if updates is None:
+        return
+    active = _active(seen)
+    if int(active.sum()) < limit["points"]:
+        return
+    layers = history.info.layers
+    meant = [i for i, layer in enumerate(layers) if layer.trainable]
+    moved = np.nan_to_num(updates[active], nan=0.0).any(axis=0)
+    still = [i for i in meant if not moved[i]]
+    if not still:
+        return
+    if len(still) == len(meant):
+        yield from _nothing_moves(seen, limit, active)
+        return
+    yield from _some_stand_still(seen, limit, still, active)
+
+
+def _active(seen: Sight) -> Any:
+    """Tell at which points a step could have moved something: learning rate above zero."""
+    rates = seen.lr
+    return np.ones(seen.points, bool) if rates is None else ~(rates <= 0)
+
+
+def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFinding]:
+    calls = seen.history.course.scalar("optimizer_steps")
+    gradients = seen.history.course.field("grad_l2")
+    n = int(active.sum())
+    called = None if calls is None else float(np.nansum(calls))
+    if called and gradients is not None and not np.nan_to_num(gradients).any():
+        return  # no gradient anywhere: dead, symmetric or cut off at the end, told there
+    yield finding(
+        "not-training",
+        "critical",
+        f"no weight has moved in {n} points"
+        + (": optimizer.step() was never called" if called == 0 else ""),
+        {"points": n, "points_threshold": limit["points"], "optimizer_steps": called,
+         "layers_moved": 0},
+        since=int(seen.steps[0]),
+        layers=[layer.name for layer in seen.history.info.layers if layer.trainable],
+        cause="the optimiser never takes a step"
+        if not called
+        else "the optimiser steps, but holds other parameters than the model's",
+        advice=["call optimizer.step() after backward()"]
+        if not called
+        else ["build the optimiser from model.parameters(), after the model was moved or wrapped"],
+        signs=[above(n, limit["points"] / 2)],
+        fix=Fix("call_step") if not called else Fix("add_to_optimizer", {"layers": []}),
+    )  # fmt: skip
+
+
+def _some_stand_still(
+    seen: Sight, limit: Limits, still: list[int], active: Any
+) -> Iterator[RunFinding]:
+    layers = seen.history.info.layers
+    gradients = seen.history.course.field("grad_l2")
+    missing = seen.history.course.missing("grad_l2")
+    outside = [i for i in still if layers[i].optimised is False]
+    cut = [i for i in still if i not in outside and missing[active][:, i].all()]
+    if gradients is not None:
+        cut += [i for i in still if i not in outside and i not in cut
+                and _is_cut(seen, i, gradients[active][:, i])]  # fmt: skip
+        if not missing.all():
+            outside += [i for i in still if i not in cut and i not in outside
+                        and _is_idle(seen, i, gradients[active][:, i])]  # fmt: skip
+    for chosen, code in ((outside, "add_to_optimizer"), (cut, "remove_detach")):
+        if chosen:
+            yield _told(seen, limit, sorted(chosen, key=lambda i: place(layers, i)), code)
+
+
+def _is_cut(seen: Sight, i: int, gradient: Any) -> bool:
+    """Is its gradient exactly zero although units are alive everywhere?"""
+    if np.nan_to_num(gradient, nan=1.0).any():
+        return False
+    share = seen.layers.dead
+    if share is None or np.isnan(share[:, i]).all():
+        return False
+    # A dead layer anywhere silences those before it and, with zeros, the one behind it.
+    worst = np.nan_to_num(median(share[-10:], axis=0)).max()
+    return bool(worst < 0.5)
+
+
+def _is_idle(seen: Sight, i: int, gradient: Any) -> bool:
+    """Does a gradient arrive that any optimiser would feel, and still nothing moves?"""
+    layer = seen.history.info.layers[i]
+    weights = seen.history.course.field("weight_l2")
+    if layer.optimised is True or weights is None:
+        return False
+    size = np.nanmedian(gradient) if not np.isnan(gradient).all() else 0.0
+    return bool(size > 1e-4 * max(float(np.nan_to_num(weights[-1, i])), 1e-12))
+
+
+def _told(seen: Sight, limit: Limits, chosen: list[int], code: str) -> RunFinding:
+    layers = seen.history.info.layers
+    whole = sum(layer.count for layer in layers if layer.trainable) or len(layers)
+    part = sum(layers[i].count for i in chosen) or len(chosen)
+    share = part / whole
+    names = [layers[i].name for i in chosen]
+    forgotten = code == "add_to_optimizer"
+    # What stands nearest to the cut is the first to look at.
+    ordered = names if forgotten else names[::-1]
+    return finding(
+        "not-training",
+        ("critical" if share > 0.2 else "warning") if share >= limit["share"] else "info",
+        f"{len(names)} layers with {share:.0%} of the parameters never move: "
+        + ("they were not handed to the optimiser" if forgotten else "no gradient reaches them"),
+        {"still_layers": len(names), "share_of_parameters": share,
+         "share_threshold": limit["share"], "points": seen.points,
+         "optimised": not forgotten},
+        since=int(seen.steps[0]),
+        layers=ordered,
+        cause="the optimiser was built from other parameters than these"
+        if forgotten
+        else "the graph is cut behind them (detach, no_grad, .data, numpy), or they are not used",
+        advice=["give the optimiser all parameters; where they are frozen on purpose, say so with "
+                "requires_grad_(False)"]
+        if forgotten
+        else ["take the detach() or no_grad() out of the forward pass",
+              "where they are frozen on purpose, say so with requires_grad_(False)"],
+        signs=[above(share, limit["share"])],
+        fix=Fix(code, {"layers": names}),
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""A loss that stands still above where it could be: a schedule that ended early, or a flat place.
+
+That a test finds no slope is no proof of flatness. So the interval of the slope must lie within a
+small band about zero (equivalence; methods 11.6); where noise makes it wider, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import stuck
+from .signs.sight import Sight, sight
+from .signs.wording import above, below, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "rate": Threshold(0.02, "learning rate by its highest: below, the schedule is at its end"),
+    "rest": Threshold(0.5, "steps at that end by steps before it: a schedule that ends where the "
+                      "run ends spends a few per cent of it there"),
+    "fall": Threshold(0.95, "share by which the loss fell: more, and the end may be deserved"),
+    "points": Threshold(150, "points over which a loss must be flat, where no schedule tells why"),
+    "band": Threshold(0.01, "slope in shares of the start per 100 steps that counts as flat"),
+    "near": Threshold(0.1, "fall of the loss below which it is stuck near its start"),
+}  # fmt: skip
+
+
+@diagnosis(needs=("loss",), window=15, thresholds=THRESHOLDS)
+def plateau(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find a flat loss: after a schedule that ended early, or near where it started."""
+    limit = Limits("plateau", policy, THRESHOLDS)
+    seen = sight(history)
+    yield from _schedule(seen, limit) or _flat(seen, limit)
+
+
+def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:
+    rates = seen.lr
+    if rates is None or seen.loss.n < 15:
+        return []
+    known = np.isfinite(rates)
+    values, steps = rates[known], seen.steps[known]
+    # A rate that stood for a point or two is a slip, not the height of a schedule.
+    top = float(np.sort(values)[-min(3, len(values))])
+    running = np.flatnonzero(values > limit["rate"] * top) if top > 0 else np.zeros(0, int)
+    if not len(running) or running[-1] + 1 >= len(values):
+        return []
+    end = int(running[-1]) + 1
+    rest = (len(values) - end) / max(end, 1)
+    if len(values) - end < 8 or rest < limit["rest"] or seen.loss.fall >= limit["fall"]:
+        return []
+    return [
+        finding(
+            "plateau",
+            "critical" if rest > 1 else "warning",
+            f"the learning rate has been next to zero since step {int(steps[end])}, after "
+            f"{end} points of training; the loss stands at {seen.loss.now:.4g} "
+            f"(start {seen.loss.start:.4g})",
+            {"lr": float(values[-1]), "highest_lr": top, "rate_threshold": limit["rate"],
+             "rest_by_run": rest, "rest_threshold": limit["rest"], "loss_fall": seen.loss.fall},
+            since=int(steps[end]),
+            cause="the schedule reaches its end long before the run does",
+            advice=["give the schedule the real number of steps (steps, not epochs)"],
+            signs=[above(rest, limit["rest"] / 2)],
+            fix=Fix("fix_schedule"),
+        )
+    ]  # fmt: skip
+
+
+def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
+    loss = seen.loss
+    told = stuck(loss, limit["points"], limit["near"])
+    if told is None or loss.fall >= limit["near"] or seen.is_warming_up:
+        return []
+    from ..stats.trend import theil_sen
+
+    half = loss.n // 2
+    slope = theil_sen(loss.steps[half:].astype(float), loss.values[half:] / loss.size)
+    if slope is None or slope.low is None or slope.high is None:
+        return []
+    widest = 100 * max(abs(slope.low), abs(slope.high))
+    if widest > limit["band"]:
+        return []
+    return [
+        finding(
+            "plateau",
+            "warning",
+            f"the loss is flat at {loss.now:.4g} near its start of {loss.start:.4g}",
+            {"slope_a_100_steps": 100 * slope.value, "widest_slope_a_100_steps": widest,
+             "band": limit["band"], "loss_fall": loss.fall, "points": loss.n},
+            since=told.since,
+            cause="nothing that was recorded says why: a flat place, a bad start, or labels that "
+            "cannot be learned",
+            advice=["raise the learning rate, or warm it up further",
+                    "fit a single batch: where that fails, look at loss and labels"],
+            signs=[below(widest, limit["band"])],
+            fix=Fix("scale_lr", {"factor": 10.0}),
+        )
+    ]  # fmt: skip

@@ -1,0 +1,140 @@
+"""Ratios of layers: gradient to weight and update to weight, in network order.
+
+Raw norms grow with the size of a layer and say nothing between layers (training.md 2). Here a
+gradient is measured by its layer's weights: r = rms(g)/rms(w), u = |update|/|w|. Only matrices
+count: biases start at zero, gains at one, and a batch touches a few rows of an embedding.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...runs import Layer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ...history.history import History
+
+_RECENT = 30
+
+
+class Layers:
+    """What the layers of a history show. Columns of arrays are `matrices`, input first."""
+
+    def __init__(self, history: History) -> None:
+        """Sort the layers by depth, those at one depth by name."""
+        self.history, self.course = history, history.course
+        order = [i for i, each in enumerate(self.course.layers) if is_matrix(each)]
+        order.sort(key=lambda i: place(self.course.layers, i))
+        self.matrices = order
+
+    def named(self, columns: Any) -> list[str]:
+        """Name matrices by their columns."""
+        return [self.course.layers[self.matrices[i]].name for i in columns]
+
+    def of(self, column: int) -> Layer:
+        """Give the layer of a column."""
+        return self.course.layers[self.matrices[column]]
+
+    def field(self, name: str) -> NDArray[Any] | None:
+        """Give a field of the matrices over the points."""
+        found = self.course.field(name)
+        return None if found is None or not self.matrices else found[:, self.matrices]
+
+    @cached_property
+    def gradient(self) -> NDArray[Any] | None:
+        """Gradient by weight over the points, NaN where one is not known."""
+        return self._by_weight("grad_l2")
+
+    @cached_property
+    def update(self) -> NDArray[Any] | None:
+        """Update by weight over the points."""
+        return self._by_weight("update_l2")
+
+    def _by_weight(self, name: str) -> NDArray[Any] | None:
+        above, weights = self.field(name), self.field("weight_l2")
+        if above is None or weights is None:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(weights > 0, above.astype(np.float64) / weights, np.nan)
+
+    @cached_property
+    def typical_update(self) -> NDArray[Any] | None:
+        """The median update ratio of the trained matrices at each point; NaN where none."""
+        return middle(self.update, self.trained)
+
+    @cached_property
+    def typical_gradient(self) -> NDArray[Any] | None:
+        """The median gradient ratio of the trained matrices at each point."""
+        return middle(self.gradient, self.trained)
+
+    @cached_property
+    def trained(self) -> NDArray[np.bool_]:
+        """Which matrices are meant to be trained."""
+        chosen = [self.of(i) for i in range(len(self.matrices))]
+        return np.array([each.trainable and each.optimised is not False for each in chosen], bool)
+
+    def recent(self, values: NDArray[Any] | None, points: int = _RECENT) -> NDArray[Any] | None:
+        """Give the median of the latest points for each column, NaN where nothing is known."""
+        if values is None or not len(values):
+            return None
+        return median(values[-points:], axis=0)
+
+    @cached_property
+    def dead(self) -> NDArray[Any] | None:
+        """The share of dead units of every layer (not only matrices) over the points."""
+        return self.course.field("act_dead")
+
+
+def initial_scales(layers: Layers) -> NDArray[Any]:
+    """Give the rms of each matrix at the first point by that of kaiming, sqrt(2/fan_in)."""
+    weights = layers.field("weight_l2")
+    counts = np.array([layers.of(i).count or np.nan for i in range(len(layers.matrices))])
+    if weights is None or not len(weights) or np.isnan(counts).all():
+        return np.zeros(0)
+    outputs = np.array(
+        [layers.of(i).shape[0] if layers.of(i).shape else np.nan for i in range(len(counts))]
+    )
+    fan_in = counts / outputs
+    return np.asarray(weights[0] / np.sqrt(counts) / np.sqrt(2 / fan_in))
+
+
+def is_matrix(layer: Layer) -> bool:
+    """Is it a matrix of weights that a gradient reaches as a whole?"""
+    if "embedding" in layer.kind.lower() or "norm" in layer.kind.lower():
+        return False
+    if layer.role in ("bias", "running"):
+        return False
+    if layer.shape:
+        return len(layer.shape) > 1
+    last = layer.name.rpartition(".")[2].lower()
+    return "bias" not in last and "norm" not in layer.name.lower()
+
+
+def place(layers: tuple[Layer, ...], i: int) -> tuple[int, str]:
+    """Say where along the network a layer stands; recorded order where depth is not known."""
+    depth = layers[i].depth
+    return (i, "") if depth is None else (depth, layers[i].name)
+
+
+def median(values: NDArray[Any], axis: int) -> NDArray[Any]:
+    """Give the median over an axis, past what is not a number; NaN where all are not."""
+    if not np.isnan(values).any():
+        return np.asarray(np.median(values, axis=axis))
+    ordered = np.sort(values, axis=axis)  # NaN last
+    count = (~np.isnan(values)).sum(axis=axis)
+    low = np.expand_dims(np.maximum((count - 1) // 2, 0), axis)
+    high = np.expand_dims(np.minimum(count // 2, values.shape[axis] - 1), axis)
+    both = np.take_along_axis(ordered, low, axis) / 2 + np.take_along_axis(ordered, high, axis) / 2
+    return np.where(count > 0, np.squeeze(both, axis), np.nan)
+
+
+def middle(values: NDArray[Any] | None, chosen: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """Give the median over chosen columns at each point; None where none is chosen."""
+    if values is None or not chosen.any():
+        return None
+    return median(values[:, chosen], axis=1)

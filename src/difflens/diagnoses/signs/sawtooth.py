@@ -1,0 +1,54 @@
+"""A loss that falls, jumps up and falls again: what sorted examples make of it.
+
+Noise of small batches jumps as well, but down as often as up, and forgets at once. A sawtooth has
+rare large jumps up among many small steps down (skewed differences), and it remembers: one value
+is like the one before it (autocorrelation).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .losses import Losses
+
+_LEAST = 30
+_MEMORY = 0.3
+_COVER = 0.4  # of the run: teeth stand all along it
+_HIGH = 0.5  # of the start: a jump goes up to about where it began
+
+
+class Sawtooth(NamedTuple):
+    """How many jumps, how skewed the steps are, how much a value is like the last, how often."""
+
+    jumps: int
+    skewness: float
+    memory: float
+    period: float
+    since: int
+
+
+def sawtooth(loss: Losses) -> Sawtooth | None:
+    """Measure the teeth of a loss; None where it is short or has none."""
+    if loss.n < _LEAST or loss.start <= 0:
+        return None
+    values = np.log(np.maximum(loss.values, 1e-3 * loss.size))
+    moves = np.diff(values)
+    spread = float(moves.std())
+    if spread <= 0:
+        return None
+    skewness = float(((moves - moves.mean()) ** 3).mean()) / spread**3
+    centred = values - values.mean()
+    memory = float((centred[1:] * centred[:-1]).sum() / max((centred**2).sum(), 1e-300))
+    usual = 1.4826 * float(np.median(np.abs(moves - np.median(moves))))
+    large = moves > max(4 * usual, 0.5)
+    high = loss.values[1:] > _HIGH * loss.start
+    jumps = np.flatnonzero(large & high)
+    if not len(jumps) or memory < _MEMORY:
+        return None
+    gaps = np.diff(jumps)
+    period = float(np.median(gaps)) if len(gaps) else float(loss.n)
+    if len(jumps) * period < _COVER * loss.n:
+        return None
+    return Sawtooth(len(jumps), skewness, memory, period, int(loss.steps[jumps[0] + 1]))

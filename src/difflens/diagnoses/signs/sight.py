@@ -1,0 +1,70 @@
+"""A history as diagnoses look at it: each shared measurement made once, when first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .layers import Layers
+from .losses import Losses
+
+if TYPE_CHECKING:
+    from ...history.history import History
+
+
+class Sight:
+    """The measurements of one history."""
+
+    def __init__(self, history: History) -> None:
+        """Keep the history; nothing is computed yet."""
+        self.history = history
+
+    @cached_property
+    def loss(self) -> Losses:
+        """The course of the training loss."""
+        return Losses.of(self.history, "loss")
+
+    @cached_property
+    def layers(self) -> Layers:
+        """Ratios of the layers, in network order."""
+        return Layers(self.history)
+
+    @cached_property
+    def lr(self) -> np.ndarray[Any, Any] | None:
+        """The learning rate over the points, where it was recorded."""
+        return self.history.course.scalar("lr")
+
+    @cached_property
+    def points(self) -> int:
+        """How many points there are."""
+        return len(self.history.course)
+
+    @cached_property
+    def steps(self) -> np.ndarray[Any, Any]:
+        """The step of each point."""
+        return self.history.course.steps
+
+    @cached_property
+    def is_warming_up(self) -> bool:
+        """Is the learning rate still on its way up?"""
+        rates = self.lr
+        if rates is None:
+            return False
+        rates = rates[np.isfinite(rates)]
+        if len(rates) < 3:
+            return False
+        return bool(rates[-1] > rates[0] and rates[-1] > 1.001 * rates[-min(5, len(rates))])
+
+
+def sight(history: History) -> Sight:
+    """Give what is measured of a history, the same object to every diagnosis that asks.
+
+    It is kept on the course itself, so that it goes when the history goes.
+    """
+    kept = vars(history.course)
+    if "sight" not in kept:
+        kept["sight"] = Sight(history)
+    found: Sight = kept["sight"]
+    return found

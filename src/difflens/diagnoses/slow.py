@@ -1,0 +1,57 @@
+"""A loss that hardly moves although the steps could move it: small steps, for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import stuck
+from .signs.sight import sight
+from .signs.wording import below, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "update": Threshold(3e-4, "median update by weight: below, small steps are why it is slow"),
+    "fall": Threshold(0.1, "share of its start by which the loss fell: less is slow"),
+    "points": Threshold(40, "points over which it must last"),
+}
+
+
+@diagnosis(needs=("update_l2", "weight_l2", "loss"), window=40, thresholds=THRESHOLDS)
+def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find a loss that hardly fell while updates are small, though not tiny."""
+    limit = Limits("slow", policy, THRESHOLDS)
+    seen = sight(history)
+    told = stuck(seen.loss, limit["points"], limit["fall"])
+    typical = seen.layers.typical_update
+    if told is None or typical is None or seen.is_warming_up or seen.loss.fall >= limit["fall"]:
+        return
+    late = typical[-limit["points"] :]
+    late = late[np.isfinite(late)]
+    if len(late) < limit["points"] // 2:
+        return
+    pace = float(np.median(late))
+    if not 0 < pace < limit["update"]:
+        return
+    factor = float(f"{min(2e-3 / pace, 1e4):.1g}")
+    yield finding(
+        "slow",
+        "critical" if seen.loss.n >= 3 * limit["points"] else "warning",
+        f"{told.said}, and a step changes the weights by {pace:.1g} of their size",
+        {"loss_fall": told.figure, "fall_threshold": limit["fall"], "update_by_weight": pace,
+         "update_threshold": limit["update"], "points": seen.loss.n},
+        since=told.since,
+        cause="the steps are small for the way there is to go",
+        advice=[f"multiply the learning rate by about {factor:g}",
+                "use Adam where plain SGD crawls"],
+        signs=[below(pace, limit["update"])],
+        fix=Fix("scale_lr", {"factor": factor}),
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""A loop that is wired wrongly: gradients never cleared, or modules left in eval mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..records import Policy, Threshold
+from ..runs import Fix, RunFinding
+from . import diagnosis
+from .signs.limits import Limits
+from .signs.losses import harm
+from .signs.sight import Sight, sight
+from .signs.wording import above, finding
+
+if TYPE_CHECKING:
+    from ..history.history import History
+
+THRESHOLDS = {
+    "share": Threshold(0.8, "share of the steps at which old gradients were still there"),
+    "points": Threshold(8, "points before a word is said"),
+    "roughness": Threshold(
+        0.1, "median change of ln of the gradient norm from point to point: a sum over steps is "
+        "smooth, the gradient of a batch is not"),
+    "growth": Threshold(
+        1.25, "growth of the gradient norm over the first points: sums of gradients grow, gradients "
+        "that are cleared after the forward pass, which is fine, do not"),
+}  # fmt: skip
+
+
+@diagnosis(needs=(), window=8, thresholds=THRESHOLDS)
+def wiring(history: History, policy: Policy) -> Iterator[RunFinding]:
+    """Find gradients that pile up over steps, and modules that train in eval mode."""
+    limit = Limits("wiring", policy, THRESHOLDS)
+    seen = sight(history)
+    yield from _piled_up(seen, limit)
+    yield from _in_eval_mode(seen, limit)
+
+
+def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    kept = seen.history.course.scalar("grad_kept")
+    if kept is None:
+        return
+    known = ~np.isnan(kept)
+    known[: 1 if len(known) else 0] = False  # at the first step there is nothing to keep
+    n = int(known.sum())
+    if n < limit["points"]:
+        return
+    share = float((kept[known] > 0.5).mean())
+    growth, roughness = _growth(seen)
+    told = harm(seen.loss, least=20)
+    if share < limit["share"] or not ((growth or 0.0) >= limit["growth"] or told):
+        return
+    if roughness is not None and roughness > limit["roughness"]:
+        return
+    yield finding(
+        "wiring",
+        "critical",
+        f"gradients of the last step were still there at {share:.0%} of the steps: they add up",
+        {"kept_share": share, "share_threshold": limit["share"], "points": n,
+         "early_growth": growth, "growth_threshold": limit["growth"],
+         "roughness": roughness, "roughness_threshold": limit["roughness"],
+         **({"harm": told.said} if told else {})},
+        since=int(seen.steps[0]),
+        cause="zero_grad() is not called between steps",
+        advice=["call optimizer.zero_grad() before backward()"],
+        signs=[above(share, limit["share"] / 2)],
+        fix=Fix("call_zero_grad"),
+    )  # fmt: skip
+
+
+def _growth(seen: Sight) -> tuple[float | None, float | None]:
+    """Give the gradient norm after some points by that of the first, and how rough it is."""
+    norms = seen.history.course.global_norm()
+    if norms is None or len(norms) < 8 or not np.isfinite(norms[:8]).all() or norms[0] <= 0:
+        return None, None
+    moves = np.abs(np.diff(np.log(np.maximum(norms[3:13], 1e-30))))
+    return float(np.median(norms[5:10]) / norms[0]), float(np.nanmedian(moves))
+
+
+def _in_eval_mode(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    found: Any = seen.history.fact("eval_modules")
+    names = [str(each) for each in found] if isinstance(found, (list, tuple)) else []
+    if not names or seen.points < 3:
+        return
+    # Normalisation that is frozen on purpose has parameters that do not train.
+    frozen = {layer.name.rpartition(".")[0] for layer in seen.history.info.layers
+              if not layer.trainable}  # fmt: skip
+    names = [name for name in names if name not in frozen]
+    if not names:
+        return
+    told = harm(seen.loss, least=40)
+    yield finding(
+        "wiring",
+        "critical" if told else "warning",
+        f"{len(names)} modules were in eval mode while steps were taken, {names[0]} among them",
+        {"eval_modules": len(names), "steps": seen.points,
+         **({"harm": told.said} if told else {})},
+        since=int(seen.steps[0]),
+        layers=_layers_of(seen, names),
+        cause="model.eval() was called, by a validation loop for one, and model.train() was not",
+        advice=["call model.train() before the training steps",
+                "where normalisation is frozen on purpose, freeze its parameters as well"],
+        signs=[above(len(names), 0.5)],
+        fix=Fix("train_mode"),
+    )  # fmt: skip
+
+
+def _layers_of(seen: Sight, modules: list[str]) -> list[str]:
+    chosen = set(modules)
+    return [layer.name for layer in seen.history.info.layers
+            if layer.name.rpartition(".")[0] in chosen]  # fmt: skip

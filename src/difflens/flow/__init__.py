@@ -1,0 +1,1 @@
+"""The flow of gradients through the layers over the steps: recorded, summed up, made a picture."""

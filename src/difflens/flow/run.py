@@ -1,0 +1,222 @@
+"""The flow of gradients out of a recorded run: the same frames and pictures as of an animator.
+
+Where a run is long, a point of its history stands for several frames: it is flagged where any of
+them is, and its numbers are the mean of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from ..errors import RunError, UnknownName
+from ..flow_results import FlowPicture, GradientFlowConfig
+from ..history.course import Course
+from ..history.frame import is_missing
+from ..history.history import History
+from .aggregates import Moment
+from .animator import GradientFlowAnimator
+from .cells import Cells, matching
+from .envelope import empty_block
+from .picture import merged, picture
+from .states import (
+    EXPLODING,
+    FROZEN,
+    HEALTHY,
+    NON_FINITE,
+    NONE,
+    VANISHING,
+    ZERO,
+    peers,
+    unusually_small,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# What may have a sign lies on no logarithmic scale; these have none.
+DRAWN = ("grad_l2", "grad_mean_abs", "grad_max_abs", "weight_l2", "update_l2", "grad_zeros",
+         "grad_nonfinite", "act_std", "act_dead", "act_saturated")  # fmt: skip
+_RATIOS = {
+    "grad_rms": ("grad_l2", None),
+    "update_rms": ("update_l2", None),
+    "gradient_ratio": ("grad_l2", "weight_l2"),
+    "update_ratio": ("update_l2", "weight_l2"),
+}
+FIELDS = (*_RATIOS, *DRAWN)
+
+
+def picture_of(
+    history: History,
+    *,
+    field: str = "auto",
+    layers: str = "",
+    config: GradientFlowConfig | None = None,
+    **how: Any,
+) -> FlowPicture:
+    """Give the heat map's numbers of a run, of all layers or of those that match.
+
+    `how` is that of `picture`.
+    """
+    judged = config or GradientFlowConfig()
+    how.setdefault("title", history.info.name)
+    cells = cells_of_run(history, field, judged)
+    if layers:
+        cells = cells.of_layers(matching(cells.layers, layers))
+    return picture(cells, config=judged, **how)
+
+
+def cells_of_run(
+    history: History,
+    field: str,
+    config: GradientFlowConfig,
+    states: NDArray[np.uint8] | None = None,
+) -> Cells:
+    """Give a field of every layer over the points of a run; states that are known are taken."""
+    course = history.course
+    if field == "auto":
+        field = "grad_rms" if np.isfinite(course.counts).all() else "grad_l2"
+    if field not in FIELDS:
+        raise UnknownName("field", field, FIELDS)
+    found = [_values(course, field, which) for which in (course.field, course.low, course.high)]
+    if found[0] is None:
+        if len(course):
+            raise _unrecorded(history, field)
+        found = [np.empty((0, len(course.layers)))] * 3
+    mean, low, high = found[:1] * 3 if course.is_whole else found
+    return Cells(
+        field,
+        tuple(layer.name for layer in course.layers),
+        course.steps,
+        course.first_steps,
+        course.spans,
+        mean,
+        low,
+        high,
+        run_states(history, config) if states is None else states,
+    )
+
+
+def _unrecorded(history: History, field: str) -> RunError:
+    course = history.course
+    has = [each for each in FIELDS if _values(course, each, course.field) is not None]
+    hint = f"recorded: {', '.join(has) or 'nothing of its layers'}"
+    return RunError(history.info.name or "this run", f"{field} was not recorded", hint=hint)
+
+
+def _values(course: Course, field: str, which: Callable[[str], Any]) -> Any:
+    above, below = _RATIOS.get(field, (field, ""))
+    values = which(above)
+    if values is None or below == "":
+        return None if values is None else values.astype(np.float64)
+    if below is None:
+        return values.astype(np.float64) / np.sqrt(course.counts)
+    other = course.field(below)  # weights hardly move within a point: their mean will do
+    if other is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(other > 0, values.astype(np.float64) / other, np.nan)
+
+
+def run_states(history: History, config: GradientFlowConfig) -> NDArray[np.uint8]:
+    """Judge every layer at every point; without gradients recorded there is no state but none."""
+    course = history.course
+    norms = course.field("grad_l2")
+    sizes = norms if norms is not None else course.field("grad_mean_abs")
+    states = np.full((len(course), len(course.layers)), NONE, np.uint8)
+    if sizes is None:
+        return states
+    states[~is_missing(sizes)] = HEALTHY
+    there = states == HEALTHY
+    states[there & _holds_zero(course)] = ZERO
+    states[there & _small(course, norms, config)] = VANISHING
+    most = course.high("grad_max_abs")
+    if most is not None and config.exploding_threshold is not None:
+        states[there & (most > config.exploding_threshold)] = EXPLODING
+    states[there & _not_finite(history, sizes)] = NON_FINITE
+    frozen = np.array([not layer.trainable for layer in course.layers], bool)
+    states[frozen[None, :] & ((states == NONE) | (states == ZERO))] = FROZEN
+    return states
+
+
+def _holds_zero(course: Course) -> Any:
+    low = course.low("grad_max_abs")
+    low = course.low("grad_l2") if low is None else low
+    return False if low is None else low == 0
+
+
+def _small(course: Course, norms: Any, config: GradientFlowConfig) -> Any:
+    found: Any = np.zeros((len(course), len(course.layers)), bool)
+    low = course.low("grad_mean_abs")
+    if low is not None and config.vanishing_threshold is not None:
+        found |= (low > 0) & (low < config.vanishing_threshold)
+    weights = course.field("weight_l2")
+    if norms is not None and weights is not None:
+        groups = peers([layer.role for layer in course.layers])
+        for point in range(len(course)):
+            found[point] |= unusually_small(norms[point], weights[point], groups, config)
+    return found
+
+
+def _not_finite(history: History, sizes: Any) -> Any:
+    """Find points with a value that is not finite; merged points keep them only as a count."""
+    course = history.course
+    found = ~np.isfinite(sizes)
+    counted = course.high("grad_nonfinite")
+    if counted is not None:
+        found |= counted > 0
+    for place, field in enumerate(course.info.fields):
+        if field.startswith("grad_"):
+            first = history.extremes.first_nonfinite[place]
+            for layer in np.flatnonzero(first >= 0):
+                found[np.searchsorted(course.steps, first[layer]), layer] = True
+    return found
+
+
+def animator_of_run(
+    history: History, *, columns: int = 0, config: GradientFlowConfig | None = None
+) -> GradientFlowAnimator:
+    """Give an animator that holds the points of a run, at most so many (0 is all).
+
+    Shares in its summary are of points where the run is too long to hold every frame.
+    """
+    judged = msgspec.structs.replace(config or GradientFlowConfig(), max_frames=0)
+    animator = GradientFlowAnimator(config=judged).with_layers(history.course.layers)
+    states = run_states(history, judged)
+    mean_abs, max_abs, norm, weight, zeros, odd = (
+        merged(_known_or_not(history, name, judged, states), columns)
+        for name in ("grad_mean_abs", "grad_max_abs", "grad_l2", "weight_l2", "grad_zeros",
+                     "grad_nonfinite")
+    )  # fmt: skip
+    counts = history.course.counts
+    for point in range(len(norm.steps)):
+        block = empty_block(len(counts))
+        there = norm.states[point] > FROZEN
+        read = np.array([  # in the order of a Reading
+            mean_abs.mean[point], max_abs.high[point], norm.mean[point], counts,
+            np.rint(zeros.mean[point] * counts), np.nan_to_num(odd.high[point]),
+            np.full(len(counts), np.nan), weight.mean[point],
+        ])  # fmt: skip
+        block[:] = np.where(there, read, block)
+        moment = Moment(int(norm.steps[point]), int(norm.first_steps[point]),
+                        int(norm.spans[point]), block, norm.states[point])  # fmt: skip
+        animator.take(moment)
+    return animator
+
+
+def _known_or_not(
+    history: History, field: str, config: GradientFlowConfig, states: NDArray[np.uint8]
+) -> Cells:
+    """Give a field of the run; one that was not recorded is unknown throughout."""
+    course = history.course
+    if _values(course, field, course.field) is not None:
+        return cells_of_run(history, field, config, states)
+    unknown = np.full(states.shape, np.nan)
+    names = tuple(layer.name for layer in course.layers)
+    return Cells(
+        field, names, course.steps, course.first_steps, course.spans, unknown, unknown, unknown,
+        states,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Where a measure becomes a fault: every limit of the layers' health, with its unit."""
+
+from __future__ import annotations
+
+from ..errors import InvalidConfig, SnapshotError
+from ..kept import Kept, count, number
+
+
+class GradientThresholds(Kept, frozen=True, kw_only=True):
+    """The limits of the rules. They are policy, not measurements: set your own.
+
+    A ratio of ten and a robust z of six for an explosion are those of methods 11.3; so are 10⁻³
+    of the median layer in 80 % of the records for vanishing.
+    """
+
+    least_records: int = 10  # finite norms below which a layer is Unknown
+    least_dead: int = 3  # records of exactly zero, up to the last, that make a layer dead
+    jump_z: float = 6.0  # of one change of ln g, in robust standard deviations
+    jump_ratio: float = 10.0  # of a norm to the median of the records before it
+    trailing: int = 100  # records that this median is taken over
+    absolute_norm: float = 1e6  # median norm in the window that is an explosion in itself
+    growth_warning: float = 10.0  # factor that the trend makes over the window
+    growth_critical: float = 1000.0
+    vanishing: float = 1e-3  # of the median of the layers of the same role
+    vanishing_critical: float = 1e-6
+    vanishing_share: float = 0.8  # of the window's records
+    zero_share: float = 0.99  # of the gradient's elements, median over the window
+    underflow: float = 6e-8  # of max |g| in a layer of 16-bit floats: its least number
+    weight_growth: float = 2.0  # factor of the weight norm over the window
+    level: float = 0.05  # of false alarms among the layers that a test finds
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no measure could have, or that contradict each other."""
+        try:
+            super().__post_init__()
+            for field in ("least_records", "least_dead", "trailing"):
+                count(field, getattr(self, field), 1)
+            for field in ("jump_z", "absolute_norm", "underflow"):
+                number(field, getattr(self, field), 1e-300)
+            for field in ("jump_ratio", "growth_warning", "growth_critical", "weight_growth"):
+                number(field, getattr(self, field), 1)
+            for field in ("vanishing", "vanishing_critical", "vanishing_share", "zero_share",
+                          "level"):  # fmt: skip
+                number(field, getattr(self, field), 1e-300, 1)
+        except SnapshotError as error:
+            raise InvalidConfig(error.reason) from error
+        for lower, higher in (("growth_warning", "growth_critical"),
+                              ("vanishing_critical", "vanishing")):  # fmt: skip
+            if getattr(self, lower) > getattr(self, higher):
+                raise InvalidConfig(
+                    f"{lower} is {getattr(self, lower):g}, above {higher}, "
+                    f"which is {getattr(self, higher):g}"
+                )

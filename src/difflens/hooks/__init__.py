@@ -1,0 +1,50 @@
+"""Live numbers out of a training loop: one file a framework, each handing readings to a sink.
+
+A hook is invisible: it is attached, it never raises into the loop, and leaving it leaves nothing
+behind. What becomes of its readings is the sink's affair, which is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ..runs import RunInfo
+
+# What a loop may hand in as a number: one, or a promise of one that a device still computes.
+Value = Any
+
+
+class Reading(NamedTuple):
+    """One step as the hook saw it, some of it still on its way from a device.
+
+    `finish` is called once, on the sink's own thread, and gives scalars by name and the block of
+    (fields, layers), None for either where there is nothing; or None where another rank writes.
+    """
+
+    step: int
+    wall_time: float
+    monotonic_time: float
+    finish: Callable[[], tuple[Mapping[str, float], Any] | None]
+
+
+class Sink(Protocol):
+    """What a hook needs of the one who keeps its readings; nothing of it blocks or raises."""
+
+    def take(self, reading: Reading) -> None:
+        """Take a step."""
+
+    def describe(self, info: RunInfo) -> None:
+        """Say how the blocks that follow are laid out."""
+
+    def note(self, what: str, text: str = "", **data: Any) -> None:
+        """Write down something that happened; a fact about the model, a change of sampling."""
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do some work on the sink's own thread, in the order of what was handed in."""
+
+    def fail(self, error: Exception) -> None:
+        """Learn that a hook went quiet, and why: one warning, one note."""
+
+    def cost(self) -> float:
+        """Give the seconds of processor time that keeping one reading takes, of late."""

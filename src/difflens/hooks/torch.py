@@ -1,0 +1,392 @@
+"""PyTorch: hooks on the optimizer's step that read every gradient and weight once.
+
+Gradients are read in the optimizer's pre-step hook: there they are accumulated, unscaled and once
+an update. Hooks on each tensor during backward, as most trackers have them, see every micro-batch
+and still the loss scale. Without an optimizer to hook, they are all there is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from ..runs import LAYER_FIELDS, MISSING_BITS, STEP_SCALARS, Layer, RunInfo
+from . import Reading, Sink
+from .sampling import Sampling
+from .torch_activations import FIELDS, Activations, behind_layers
+from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
+from .torch_late import kept, promised
+from .torch_layers import bare, facts_of, layer_of, parameters_of
+from .torch_modes import Modes
+from .torch_optimizers import Stepper, steppers
+from .torch_probe import Probe
+from .torch_ranks import Ranks, shares_of
+from .torch_readers import Readers, finished
+from .torch_scaling import Scaling
+from .torch_tracing import Tracing
+
+SCALARS = (*STEP_SCALARS, "optimizer_steps", "grad_kept")
+_DECISIONS = 16  # recorded steps between two looks at the price, at first
+
+
+class Options(NamedTuple):
+    """How a model is watched."""
+
+    name: str = ""
+    every: Any = "auto"
+    budget: float = 0.01
+    activations: int = 0  # steps between two looks at activations; 0 is never
+    ranks: str = "merged"
+    scaler: Any = None
+    fused: bool = True
+
+
+class TorchHook:
+    """A model that is watched; `step` closes a frame, `close` takes every hook away."""
+
+    def __init__(self, model: Any, optimizer: Any, options: Options) -> None:
+        """Look at the model; hooks come with `attach`."""
+        import numpy as np
+
+        self._model, self._options = model, options
+        self._watched = parameters_of(model)
+        self._ranks = Ranks(options.ranks)
+        self._optimizers = steppers(optimizer)
+        self._optimised = None if not self._optimizers else _identities(self._optimizers)
+        self._counts = np.array([each.parameter.numel() for each in self._watched], np.float64)
+        self._blank = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
+        self._process, self.is_quiet, self._is_closed = os.getpid(), False, False
+        self.info = self._described(self._watched, {}, {}, {})
+
+    def attach(self, sink: Sink, first_step: int = 0) -> None:
+        """Put the hooks on; from now on the sink gets readings."""
+        self._sink, self._step_number = sink, first_step
+        self._sampling = Sampling(self._options.every, self._options.budget)
+        self._scaling = Scaling(self._options.scaler)
+        self._tracing: Tracing | None = Tracing(self._model)
+        self._activations: Activations | None = None
+        self._modes = Modes(bare(self._model))
+        self._parameters = [each.parameter for each in self._watched]
+        self._all = list(range(len(self._parameters)))
+        self._order, self._in_order = self._all, True
+        self._shares = shares_of(self._parameters, self._ranks.rank)
+        self._readers = Readers(self._parameters, fused=self._options.fused)
+        lonely = self._ranks.count == 1 or getattr(self._watched[0].parameter, "placements", None)
+        chosen = [p for p in self._parameters if self._optimised is None or id(p) in self._optimised]
+        self._probe = Probe(chosen, compares=bool(lonely))
+        self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
+        self._lr: Any = None
+        self._scale: Any = None
+        self._factor: Callable[[], float | None] = lambda: None
+        self._carried: dict[str, Any] = {}
+        self._recorded, self._next_decision = 0, _DECISIONS
+        self._last = time.perf_counter()
+        self._stepper = Stepper(self, self._optimizers, self._parameters)
+        self._prepare()
+
+    def fail(self, error: Exception) -> None:
+        """Go quiet for good; the hooks are taken off at the next step, not while they are called."""
+        if not self.is_quiet:
+            self.is_quiet = True
+            self._sink.fail(error)
+
+    def _described(
+        self, watched: list[Any], depths: dict[int, int], behind: dict[int, str], facts: Any
+    ) -> RunInfo:
+        import torch
+
+        layers = tuple(self._layer(each, depths, behind) for each in watched)
+        fields = (*LAYER_FIELDS, *(FIELDS if self._options.activations else ()))
+        devices = sorted({str(each.parameter.device) for each in watched})
+        told = self._ranks.count == 1 or self._ranks.merges
+        return RunInfo(
+            self._options.name,
+            layers=layers,
+            fields=fields,
+            scalars=SCALARS,
+            framework=f"torch {torch.__version__}",
+            device=", ".join(devices),
+            every=self._options.every,
+            budget=self._options.budget if self._options.every == "auto" else None,
+            rank=0 if self._ranks.merges else self._ranks.rank,
+            ranks=self._ranks.count,
+            gradient="unscaled, before clipping"
+            if self._ranks.count == 1
+            else "unscaled, after clipping"
+            + ("" if told else "; the part that lies on this rank"),
+            optimizer=_settings(self._optimizers),
+            facts={**facts_of(self._model, watched, self._optimised), **facts},
+        )
+
+    def _layer(self, each: Any, depths: dict[int, int], behind: dict[int, str]) -> Layer:
+        own = id(each.module)
+        return layer_of(each, depths.get(own), behind.get(own, ""), self._optimised)
+
+    @property
+    def writes(self) -> bool:
+        """Does this process write a run?"""
+        return self._ranks.writes
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Is this a fork of the process that is watched?"""
+        return os.getpid() != self._process
+
+    def before_step(self, optimizer: Any, places: list[int]) -> None:
+        """Read the gradients that an optimizer is about to use."""
+        self._readers.settle()
+        if not self._wanted or self.is_elsewhere:
+            return
+        begun = time.perf_counter()
+        self._read_gradients(optimizer, places)
+        self._readers.before(places, all_stale=self._stale)
+        self._modes.look()
+        self._spent += time.perf_counter() - begun
+
+    def _read_gradients(self, optimizer: Any, places: list[int]) -> None:
+        if self._probe.is_changed:
+            self._scaling.look(optimizer)
+        self._readers.gradients(places)
+        self._factor = self._probe.factor()
+        scale = self._scaling.of(optimizer)
+        if scale is not None:
+            self._scale = (promised(scale[0]), scale[1] and not self._probe.is_changed)
+        self._lr = optimizer.param_groups[0].get("lr")
+
+    def after_step(self, places: list[int]) -> None:
+        """Read the weights that an optimizer has just moved."""
+        if self.is_elsewhere:
+            return
+        begun = time.perf_counter()
+        self._steps += 1
+        self._probe.stepped()
+        if self._wanted:
+            self._readers.weights(places)
+            self._spent += time.perf_counter() - begun
+        self._stale = not self._wanted
+
+    def before_clearing(self, optimizer: Any, places: list[int]) -> None:
+        """Read gradients that are thrown away unused, as a scaler does when they are not finite."""
+        if self._wanted and not self._steps and self._probe.backwards and not self.is_elsewhere:
+            self._read_gradients(optimizer, places)
+            self._probe.backwards = 0
+
+    def one_gradient(self, place: int) -> None:
+        """Read the gradient of one parameter, where no optimizer can be hooked."""
+        if self._wanted and not self.is_elsewhere:
+            begun = time.perf_counter()
+            self._readers.gradients([place])
+            self._spent += time.perf_counter() - begun
+
+    def step(self, loss: Any, scalars: dict[str, Any], number: int | None) -> None:
+        """Close the frame of a step."""
+        if self.is_elsewhere:
+            return
+        if self.is_quiet:
+            self.close()
+            return
+        begun = time.perf_counter()
+        if number is not None:
+            self._step_number = int(number)
+        self._carried.update(scalars)
+        if self._tracing is not None:
+            self._first_pass_over()
+        if self._wanted:
+            self._close_frame(loss)
+        now = time.perf_counter()
+        own = self._spent + (now - begun)
+        self._count_cost(own, now - self._last)
+        self._last, self._spent, self._steps = time.perf_counter(), 0.0, 0
+        self._step_number += 1
+        self._sampling.passed()
+        self._wanted = self._probe.wanted = self._sampling.is_wanted()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Get ready for the step that begins now."""
+        if not self._wanted:
+            return
+        if not self._optimizers and self._stale:
+            self._readers.before(self._all, all_stale=True)
+        if self._activations is not None:
+            self._activations.begin(self._step_number)
+
+    def _close_frame(self, loss: Any) -> None:
+        if not self._optimizers:
+            self._readers.weights(self._all)
+            self._stale = False
+        elif not self._steps:  # never stepped: what there is to see is shown all the same
+            for optimizer in self._optimizers if self._probe.backwards else ():
+                self._read_gradients(optimizer, self._stepper.places(optimizer))
+            self._readers.weights(self._all)
+        news = self._modes.news()
+        if news is not None:
+            self._sink.note("fact", eval_modules=news)
+        scalars = {name: promised(value) for name, value in self._carried.items()}
+        self._carried = {}
+        scalars["optimizer_steps"] = float(self._steps)
+        if loss is not None:
+            scalars["loss"] = promised(loss)
+        if self._lr is not None:
+            scalars["lr"] = promised(self._lr)
+        if self._probe.kept is not None:
+            scalars["grad_kept"] = self._probe.kept
+        active = {} if self._activations is None else self._activations.end()
+        parts = (self._readers.take(), self._factor, self._scale, active)
+        number, moved = self._step_number, bool(self._steps) or not self._optimizers
+        self._factor, self._scale = (lambda: None), None
+        reading = Reading(
+            number,
+            time.time(),
+            time.monotonic(),
+            lambda: self._finish(number, scalars, parts, moved=moved),
+        )
+        self._sink.take(reading)
+        self._recorded += 1
+
+    def _finish(
+        self, number: int, scalars: dict[str, Any], parts: Any, *, moved: bool
+    ) -> tuple[dict[str, float], Any] | None:
+        """Make a frame of a reading, on the recorder's thread."""
+        begun, factor, scale, active = parts
+        told = {name: kept(value) for name, value in scalars.items()}
+        whole = self._is_whole(begun) and moved
+        sums = None if whole else finished(begun, len(self._counts))
+        if sums is not None:
+            sums.has_moves[:] = sums.has_weights & moved
+        if self._ranks.merges:
+            assert sums is not None  # noqa: S101  merged frames are never taken whole
+            loss = self._ranks.merge(number, sums, self._shares, told.get("loss"))
+            if loss is not None:
+                told["loss"] = loss
+            if not self._ranks.writes:
+                return None
+        divisor = 1.0
+        between = factor()
+        if scale is not None:
+            told["loss_scale"] = kept(scale[0])
+            divisor = told["loss_scale"] if scale[1] else 1.0
+            if between is not None and not scale[1] and between != 1.0:
+                between *= told["loss_scale"]
+        clip = told.get("clip_factor", self._probe.clip_of(between))
+        if clip is not None:
+            told["clip_factor"] = clip
+            divisor *= clip if clip > 0 else 1.0
+        if sums is None:
+            (_, gradient), (_, weights) = (reader.answer(promise) for _, reader, promise in begun)
+            made = whole_block(gradient, weights, self._counts, divisor)
+        else:
+            made = block(sums, self._counts, self._blank, divisor)
+        if self._options.activations:
+            made = self._with_activations(made, active)
+        return told, made if self._in_order else made[:, self._order]
+
+    def _is_whole(self, begun: Any) -> bool:
+        """Was every layer read, gradient and weights, in one go and on one device?"""
+        return (
+            not self._ranks.merges
+            and len(begun) == 2  # noqa: PLR2004
+            and [kind for kind, _, _ in begun] == [GRADIENT, WEIGHTS]
+            and all(promise[0] == self._all for _, _, promise in begun)
+        )
+
+    def _with_activations(self, made: Any, active: dict[int, Any]) -> Any:
+        import numpy as np
+
+        rows = np.full((len(FIELDS), made.shape[1]), self._blank, np.float32)
+        for place, promise in active.items():
+            values = promise().numpy()
+            known = ~np.isnan(values) | (np.arange(len(FIELDS)) < 2)  # noqa: PLR2004  mean, spread
+            rows[known, place] = values[known]
+        return np.concatenate([made, rows])
+
+    def _first_pass_over(self) -> None:
+        """Order the layers as they ran, say so, and take the hooks of the first pass away."""
+        tracing, self._tracing = self._tracing, None
+        assert tracing is not None  # noqa: S101  asked for by the one caller
+        tracing.close()
+        depths = tracing.depths()
+        if not depths:
+            modules = dict.fromkeys(id(each.module) for each in self._watched)
+            depths = {module: place for place, module in enumerate(modules)}
+        last = len(depths)
+        watched = self._watched
+        self._order = sorted(
+            range(len(watched)), key=lambda place: depths.get(id(watched[place].module), last)
+        )
+        self._in_order = self._order == self._all
+        self.info = self._described(
+            [watched[place] for place in self._order],
+            depths,
+            tracing.activations(),
+            {**tracing.facts(), "eval_modules": self._modes.news() or []},
+        )
+        self._sink.describe(self.info)
+        self._sink.later(lambda: self._sink.note("fact", **tracing.seen()))
+        if self._options.activations and tracing.has_run:
+            behind = behind_layers(watched, bare(self._model), list(depths))
+            self._activations = Activations(self._options.activations, behind)
+
+    def _count_cost(self, own: float, whole: float) -> None:
+        if self._wanted:
+            own += self._readers.device_seconds() + self._sink.cost()
+        self._sampling.measured(own if self._wanted else 0.0, whole)
+        if self._sampling.fixed or self._recorded < self._next_decision or not self._wanted:
+            return
+        # Alone it costs nothing to look again soon; several ranks have to agree each time.
+        self._next_decision = self._recorded + (
+            _DECISIONS if self._ranks.count == 1 else max(64, self._recorded)
+        )
+        before = self._sampling.share
+        if self._sampling.decide(self._ranks.decide(self._sampling.price())):
+            every = self._sampling.every
+            self._sink.note(
+                "sampling",
+                f"every step is read now, from step {self._step_number} on"
+                if every == 1
+                else f"one step in {every} is read, from step {self._step_number} on",
+                every=every,
+                share=before,
+                budget=self._sampling.budget,
+            )
+
+    def close(self) -> None:
+        """Take every hook away, and let go of model and optimizer."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._stepper.close()
+        self._probe.close()
+        if self._tracing is not None:
+            self._tracing.close()
+        if self._activations is not None:
+            self._activations.close()
+        self._readers.close()
+        self._scaling.close()
+        self._modes.close()
+        self._model, self._watched, self._parameters, self._optimizers = None, [], [], []
+
+
+def _identities(optimizers: Iterable[Any]) -> set[int]:
+    return {
+        id(parameter)
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+
+
+def _settings(optimizers: list[Any]) -> dict[str, Any]:
+    """Give class and plain settings of the first optimizer, and how many there are."""
+    if not optimizers:
+        return {}
+    first = optimizers[0]
+    plain = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in first.param_groups[0].items()
+        if isinstance(value, (int, float, str, bool, tuple)) and key != "params"
+    }
+    others = {"others": [type(each).__name__ for each in optimizers[1:]]} if optimizers[1:] else {}
+    return {"name": type(first).__name__, **plain, **others}

@@ -1,0 +1,110 @@
+"""Several processes training one model: who writes, and how parts become one frame.
+
+The loop's own process group is never used: a collective of ours that one rank leaves out would
+meet a collective of the training. Ours is a group of its own on the processor (gloo); frames are
+merged on the recorder's thread, far from the loop. Only the decision how often to sample is made
+in the loop, seldom, because all ranks must make it at the same step.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+_TIMEOUT = timedelta(seconds=60)
+_SUMMED = (0, 1, 3, 4, 5)  # columns of the kernel's answer that add; the largest does not
+
+
+class Ranks:
+    """This process among those that train together; alone where there is no process group."""
+
+    def __init__(self, how: str) -> None:
+        """Make the groups; every rank does so at the same place of its program."""
+        self.rank, self.count = 0, 1
+        self._merging: Any = None
+        self._deciding: Any = None
+        import torch.distributed as processes
+
+        if processes.is_available() and processes.is_initialized():
+            self.rank, self.count = processes.get_rank(), processes.get_world_size()
+            if how == "merged" and self.count > 1:
+                self._merging = processes.new_group(backend="gloo", timeout=_TIMEOUT)
+                self._deciding = processes.new_group(backend="gloo", timeout=_TIMEOUT)
+
+    @property
+    def merges(self) -> bool:
+        """Are the ranks' frames made one?"""
+        return self._merging is not None
+
+    @property
+    def writes(self) -> bool:
+        """Does this rank write a file?"""
+        return not self.merges or self.rank == 0
+
+    def decide(self, price: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Agree on what a reading and a step take: the slowest rank's; None: not known to all."""
+        if self._deciding is None:
+            return price
+        import torch
+        import torch.distributed as processes
+
+        values = torch.tensor([float(price is None), *(price or (0.0, 0.0))], dtype=torch.float64)
+        processes.all_reduce(values, processes.ReduceOp.MAX, group=self._deciding)
+        unknown, reading, step = values.tolist()
+        return None if unknown else (reading, step)
+
+    def merge(self, step: int, sums: Any, shares: Any, loss: float | None) -> float | None:
+        """Add the sums of all ranks into ours and give the mean loss.
+
+        `shares` tells, layer by layer, whether this rank's part is to be added: a tensor that
+        every rank holds whole counts once.
+        """
+        if self._merging is None:
+            return loss
+        import numpy as np
+        import torch
+        import torch.distributed as processes
+
+        for part in (sums.gradient, sums.weights):
+            part[~shares] = 0.0
+        told = [float(step), float(loss is not None), loss or 0.0]
+        parts = [sums.gradient[:, _SUMMED], sums.weights[:, _SUMMED]]
+        masks = [sums.has_gradient, sums.has_weights, sums.has_moves]
+        flat = np.concatenate([told, *(each.ravel() for each in parts), *masks])
+        added = torch.from_numpy(flat)
+        largest = torch.from_numpy(np.stack([sums.gradient[:, 2], sums.weights[:, 2]]))
+        processes.all_reduce(added, processes.ReduceOp.SUM, group=self._merging)
+        processes.all_reduce(largest, processes.ReduceOp.MAX, group=self._merging)
+        if flat[0] != step * self.count:
+            raise RuntimeError(f"the ranks are not at one step: {flat[0] / self.count} and {step}")
+        _spread(sums, flat[3:], largest.numpy())
+        return float(flat[2] / flat[1]) if flat[1] else None
+
+
+def _spread(sums: Any, flat: Any, largest: Any) -> None:
+    """Put merged numbers back to their places."""
+    layers = len(sums.gradient)
+    size = layers * len(_SUMMED)
+    for place, part in enumerate((sums.gradient, sums.weights)):
+        part[:, _SUMMED] = flat[place * size : (place + 1) * size].reshape(layers, -1)
+        part[:, 2] = largest[place]
+    masks = flat[2 * size :].reshape(3, layers) > 0
+    sums.has_gradient[:], sums.has_weights[:], sums.has_moves[:] = masks
+
+
+def shares_of(parameters: list[Any], rank: int) -> Any:
+    """Tell for every parameter whether this rank adds its part: all do that hold other shards."""
+    import numpy as np
+
+    shares = np.zeros(len(parameters), bool)
+    for place, parameter in enumerate(parameters):
+        placements = getattr(parameter, "placements", None)
+        if placements is None or not any(each.is_shard() for each in placements):
+            shares[place] = rank == 0
+            continue
+        here = parameter.device_mesh.get_coordinate() or ()
+        # Along a dimension of the mesh that only repeats, the first one counts.
+        shares[place] = all(
+            each.is_shard() or at == 0 for each, at in zip(placements, here, strict=True)
+        )
+    return shares

@@ -1,0 +1,97 @@
+"""Which reader reads which parameter: by the device it lies on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .torch_blocks import GRADIENT, WEIGHTS, Sums
+from .torch_layers import local
+from .torch_readings import Moved, ProcessorReader
+
+
+class Readers:
+    """Reads all parameters, each with the reader of its device."""
+
+    def __init__(self, parameters: list[Any], *, fused: bool = True) -> None:
+        """Choose readers; `fused` allows the Triton kernel where there is one."""
+        self._parameters, self._fused = parameters, fused
+        self._begun: list[tuple[int, Any, Any]] = []
+        self._choose()
+
+    def _choose(self) -> None:
+        by_device: dict[Any, set[int]] = {}
+        for place, parameter in enumerate(self._parameters):
+            by_device.setdefault(local(parameter).device, set()).add(place)
+        self.devices = sorted(map(str, by_device))
+        self._readers = [(self._reader(device), places) for device, places in by_device.items()]
+
+    def _reader(self, device: Any) -> Any:
+        if device.type == "cpu":
+            return ProcessorReader(self._parameters)
+        if device.type == "cuda" and self._fused:
+            from .torch_fused import FusedReader, is_there
+
+            if is_there():
+                return FusedReader(self._parameters, device)
+        from .torch_foreach import ForeachReader
+
+        return ForeachReader(self._parameters, device)
+
+    def _split(self, places: list[int]) -> list[tuple[Any, list[int]]]:
+        if len(self._readers) == 1:
+            return [(self._readers[0][0], places)]
+        parts = [(reader, [i for i in places if i in own]) for reader, own in self._readers]
+        return [(reader, part) for reader, part in parts if part]
+
+    def gradients(self, places: list[int]) -> None:
+        """Begin to read the gradients that are there."""
+        try:
+            for reader, part in self._split(places):
+                self._begun.append((GRADIENT, reader, reader.gradients(part)))
+        except Moved:  # the model went to another device; this step is not read
+            self._choose()
+
+    def before(self, places: list[int], *, all_stale: bool) -> None:
+        """See that the copies are the weights that the step begins with."""
+        try:
+            for reader, part in self._split(places):
+                reader.before(part, all_stale=all_stale)
+        except Moved:
+            self._choose()
+
+    def weights(self, places: list[int]) -> None:
+        """Begin to read weights and how far they moved from their copies."""
+        try:
+            for reader, part in self._split(places):
+                self._begun.append((WEIGHTS, reader, reader.weights(part)))
+        except Moved:
+            self._choose()
+
+    def take(self) -> list[tuple[int, Any, Any]]:
+        """Give what was begun since the last time, to be finished on any thread."""
+        begun, self._begun = self._begun, []
+        return begun
+
+    def device_seconds(self) -> float:
+        """Give the time that a device spent on the last reading that is over; 0 without one."""
+        return float(sum(reader.device_seconds() for reader, _ in self._readers))
+
+    def settle(self) -> None:
+        """Let the loop's stream wait for a reading of the weights, before they move again."""
+        for reader, _ in self._readers:
+            reader.settle()
+
+    def close(self) -> None:
+        """Let go of every parameter."""
+        for reader, _ in self._readers:
+            reader.close()
+        self._parameters, self._readers, self._begun = [], [], []
+
+
+def finished(begun: list[tuple[int, Any, Any]], layers: int) -> Sums:
+    """Wait for what was begun, and put it together."""
+    sums = Sums(layers)
+    for kind, reader, promise in begun:
+        places, columns = reader.answer(promise)
+        sums.take(kind, places, columns)
+    return sums

@@ -1,0 +1,187 @@
+"""Reads gradients and weights on the processor: one pass of the project's own kernel.
+
+torch's own reductions were not taken: five of them over a tensor cost ten times this pass
+(training.md 3.2), and none counts zeros. The update is the weights against a copy of them: the
+copy is refreshed by the same pass that reads it, and taken anew in front of a step where anything
+but the last step read has touched the weights, as their version counter tells.
+"""
+
+from __future__ import annotations
+
+from array import array
+from operator import attrgetter
+from typing import Any
+
+from .torch_layers import local
+
+COLUMNS = 6  # of the kernel's answer: squares, magnitudes, largest, nonfinite, zeros, moves
+ROW_BYTES = 8 * COLUMNS
+_TABLE = 4  # numbers of a row of its table: address, copy, count, type
+IMAGE = 4  # dimensions of weights that may lie with their channels last
+
+_version = attrgetter("_version")
+
+
+class Moved(Exception):
+    """A parameter left the device it was on: whoever reads it there must not."""
+
+
+class Group:
+    """Parameters that are read together, and the kernel's table of them as it was last filled."""
+
+    def __init__(self, places: list[int], parameters: list[Any]) -> None:
+        """Fill in what does not change from step to step."""
+        self.places, self.parameters = places, parameters
+        self.addresses: list[int] = []
+        self.weights = array("q")
+        self.versions: list[int] = []
+        self.dtypes = [each.dtype for each in parameters]
+        self.gradients = array("q", bytes(8 * _TABLE * len(places)))
+
+
+class ProcessorReader:
+    """Reads parameters that lie in the memory of this process."""
+
+    def __init__(self, parameters: list[Any]) -> None:
+        """Learn the parameters; copies of them are made when first needed."""
+        import torch
+
+        from ..kernel import read
+
+        self._torch, self._read = torch, read
+        self._address = torch.Tensor.data_ptr
+        self._codes = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+        self._parameters = parameters
+        self._copies: list[Any] = [None] * len(parameters)
+        self._groups: dict[int, Group] = {}
+
+    def _group(self, places: list[int]) -> Group:
+        """Give the group of some places: the same list is asked for at every step."""
+        group = self._groups.get(id(places))
+        if group is None or group.places is not places:
+            if len(self._groups) > len(self._parameters):
+                self._groups.clear()
+            group = Group(places, [self._parameters[i] for i in places])
+            self._groups[id(places)] = group
+        return group
+
+    def gradients(self, places: list[int]) -> Any:
+        """Read the gradients that are there; what is given back is finished by `answer`."""
+        group = self._group(places)
+        addresses, kept = [], []
+        for parameter, dtype in zip(group.parameters, group.dtypes, strict=True):
+            gradient = parameter.grad
+            # The usual gradient in few questions; one that is anything else goes the long way.
+            if (
+                gradient is None
+                or gradient.dtype is not dtype
+                or dtype not in self._codes
+                or not gradient.is_cpu
+                or gradient.layout is not self._torch.strided
+                or not gradient.is_contiguous()
+                or hasattr(gradient, "_local_tensor")
+            ):
+                return self._odd_gradients(places)
+            addresses.append(gradient.data_ptr())
+            kept.append(gradient)
+        table = group.gradients
+        if not group.addresses or len(group.weights) != len(table):
+            table[2::_TABLE] = array("q", [each.numel() for each in kept])
+            table[3::_TABLE] = array("q", [self._codes[each.dtype] for each in kept])
+        table[::_TABLE] = array("q", addresses)
+        out = bytearray(ROW_BYTES * len(places))
+        self._read(table, out)
+        return places, out, None
+
+    def _odd_gradients(self, places: list[int]) -> Any:
+        """Read gradients of which some are missing, sparse, scattered or shards."""
+        rows, found, kept = array("q"), [], []
+        lacking: dict[int, int] = {}  # elements that a sparse gradient does not have: zeros
+        for place in places:
+            gradient = self._parameters[place].grad
+            if gradient is None:
+                continue
+            values = self._dense(gradient)
+            rows.extend((values.data_ptr(), 0, values.numel(), self._codes[values.dtype]))
+            if gradient.is_sparse:
+                lacking[len(found)] = gradient.numel() - values.numel()
+            found.append(place)
+            kept.append(values)
+        out = bytearray(ROW_BYTES * len(found))
+        self._read(rows, out)
+        return found, out, lacking
+
+    def before(self, places: list[int], *, all_stale: bool) -> None:
+        """Take copies of weights that something else than the last step read has touched."""
+        group = self._group(places)
+        # A fused optimizer moves weights without counting up: `all_stale` tells that one did.
+        if all_stale or list(map(_version, group.parameters)) != group.versions:
+            self._against_copies(group)
+
+    def weights(self, places: list[int]) -> Any:
+        """Read weights, and how far they moved from their copies."""
+        return places, self._against_copies(self._group(places)), None
+
+    def _against_copies(self, group: Group) -> bytearray:
+        kept: list[Any] = []  # what had to be gathered lives until it is read
+        addresses = list(map(self._address, group.parameters))
+        if addresses != group.addresses:
+            group.addresses = self._fill(group, addresses, kept)
+        out = bytearray(ROW_BYTES * len(group.places))
+        self._read(group.weights, out)
+        group.versions = list(map(_version, group.parameters))
+        return out
+
+    def _fill(self, group: Group, addresses: list[int], kept: list[Any]) -> list[int]:
+        """Fill the table of weights anew; give no addresses where it serves this once only."""
+        rows = array("q")
+        for place, parameter in zip(group.places, group.parameters, strict=True):
+            values = self._dense(parameter)
+            copy = self._copies[place]
+            if copy is None or copy.numel() != values.numel() or copy.dtype != values.dtype:
+                copy = self._copies[place] = self._torch.zeros(values.numel(), dtype=values.dtype)
+            code = self._codes[values.dtype]
+            rows.extend((values.data_ptr(), copy.data_ptr(), values.numel(), code))
+            kept.append(values)
+        group.weights = rows
+        # A shard has no address of its own, and what was gathered lies elsewhere next time.
+        return addresses if list(rows[::_TABLE]) == addresses else []
+
+    def _dense(self, tensor: Any) -> Any:
+        """Give its numbers without gaps, in any order; copied only where they lie scattered."""
+        tensor = local(tensor)
+        if not tensor.is_cpu:
+            raise Moved
+        if tensor.is_sparse:
+            tensor = tensor.coalesce().values()
+        if tensor.is_complex():
+            tensor = self._torch.view_as_real(tensor.detach())
+        if tensor.dtype not in self._codes:
+            tensor = tensor.detach().float()
+        if tensor.is_contiguous() or (
+            tensor.dim() == IMAGE and tensor.is_contiguous(memory_format=self._torch.channels_last)
+        ):
+            return tensor
+        return tensor.detach().contiguous()
+
+    def settle(self) -> None:
+        """Do nothing: what is read here is read when the call returns."""
+
+    def close(self) -> None:
+        """Let go."""
+        self._parameters, self._copies = [], []
+        self._groups.clear()
+
+    def device_seconds(self) -> float:
+        """Give 0: what is read here is read on the loop's own time."""
+        return 0.0
+
+    def answer(self, begun: Any) -> tuple[Any, Any]:
+        """Give places and the kernel's columns for each of them."""
+        import numpy as np
+
+        found, out, lacking = begun
+        columns = np.frombuffer(out, np.float64).reshape(-1, COLUMNS)
+        for row, zeros in (lacking or {}).items():
+            columns[row, 4] += zeros
+        return found, columns

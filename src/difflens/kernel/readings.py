@@ -1,0 +1,62 @@
+"""The NumPy twin of `read`: one look at tensors that lie at given addresses."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+TYPES = ("F64", "F32", "F16", "BF16")  # the order of the codes in a table
+COLUMNS = ("squares", "magnitudes", "largest", "nonfinite", "zeros", "moves")
+_WIDTHS = (8, 4, 2, 2)
+
+
+def read(table: Any, out: Any) -> None:
+    """Read tensors at (address, copy or 0, count, type); a copy is compared with and refreshed.
+
+    The caller keeps the tensors alive. Magnitudes are over finite values, squares and moves over
+    all. Beside a copy, magnitudes and zeros are not told.
+    """
+    import numpy as np
+
+    rows = np.frombuffer(table, np.int64)
+    answers = np.frombuffer(out, np.float64)
+    if rows.size % 4 or rows.size // 4 * len(COLUMNS) != answers.size:
+        raise ValueError(
+            f"a table of {rows.nbytes} bytes and {answers.nbytes} for the answer do not fit"
+        )
+    for (address, copy, count, code), answer in zip(
+        rows.reshape(-1, 4).tolist(), answers.reshape(-1, len(COLUMNS)), strict=True
+    ):
+        if count < 0 or not 0 <= code < len(TYPES) or (count and not address):
+            raise ValueError(f"{count} elements of type {code} at {address} cannot be read")
+        answer[:] = _look(address, copy, count, code) if count else 0.0
+
+
+def _look(address: int, copy: int, count: int, code: int) -> tuple[float, ...]:
+    import numpy as np
+
+    value = _decoded(address, count, code)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(value)
+        size, moves = np.abs(value[finite]), 0.0
+        if copy:
+            moves = float(np.square(value - _decoded(copy, count, code)).sum())
+            ctypes.memmove(copy, address, count * _WIDTHS[code])
+        return (
+            float(np.square(value).sum()),
+            0.0 if copy else float(size.sum()),
+            float(size.max(initial=0.0)),
+            float(count - np.count_nonzero(finite)),
+            0.0 if copy else float(np.count_nonzero(value == 0)),
+            moves,
+        )
+
+
+def _decoded(address: int, count: int, code: int) -> Any:
+    import numpy as np
+
+    raw = (ctypes.c_char * (count * _WIDTHS[code])).from_address(address)
+    if TYPES[code] == "BF16":
+        wide = np.frombuffer(raw, np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).astype(np.float64)
+    return np.frombuffer(raw, ("<f8", "<f4", "<f2")[code]).astype(np.float64)

@@ -1,0 +1,135 @@
+"""The screen of `watch`: state, loss, heat map and findings in as many lines as there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from ...escape import for_terminal
+from ...records import View
+from ...runs import Diagnosed
+from ..colors import painter
+from ..numbers import plural, short
+from .diagnosis import verdict
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_FINDINGS = 4
+_LEGEND_LINES = 2  # of the heat map's legend: the rest explains what a long run needs
+_SIGNS = {"critical": "alarm", "warning": "~", "info": "totals"}
+
+
+class Seen(NamedTuple):
+    """What is known of a run at one moment, beside its picture and its findings."""
+
+    name: str
+    state: str  # running, quiet, ended
+    frames: int
+    step: int | None
+    frames_per_second: float | None
+    seconds_since_last: float | None
+    loss: float | None
+    lowest_loss: float | None
+    losses: Sequence[float]  # over the whole run, oldest first
+    scalars: dict[str, float]  # of the latest frame, without the loss
+    gradient_norm: float | None
+
+
+def screen(
+    seen: Seen,
+    drawn: str,
+    found: Diagnosed | None,
+    view: View,
+    height: int,
+    *,
+    filled: bool = True,
+) -> str:
+    """Write the screen, at most `height` lines of at most the view's width; `filled` is all.
+
+    `drawn` is the heat map, fitted to the width already.
+    """
+    paint = painter(view.color)
+    top = [paint(_state(seen)[: view.width], "verdict"), *_numbers(seen, view.width)]
+    bottom = _findings(found, view, height)
+    room = height - len(top) - len(bottom)
+    middle = _map(drawn, view.width, room)
+    lines = [*top, *middle, *[""] * (room - len(middle) if filled else 0), *bottom]
+    return "\n".join(lines[:height]) + "\n"
+
+
+def rows_for(height: int) -> int:
+    """Say how many layers fit between the numbers and the findings."""
+    return max(1, height - 3 - 3 - _LEGEND_LINES - 2 - _MOST_FINDINGS)
+
+
+def _state(seen: Seen) -> str:
+    parts = [for_terminal(seen.name), seen.state]
+    if seen.step is not None:
+        parts.append(f"step {seen.step:,}")
+    if seen.frames_per_second is not None and seen.state == "running":
+        parts.append(f"{short(float(seen.frames_per_second))} frames/s")
+    if seen.seconds_since_last is not None and seen.state == "quiet":
+        parts.append(f"nothing new for {seen.seconds_since_last:.0f} s")
+    return " · ".join([*parts, plural(seen.frames, "frame")])
+
+
+def _numbers(seen: Seen, width: int) -> list[str]:
+    loss = "unknown" if seen.loss is None else _told(seen.loss)
+    line = f"loss {loss}"
+    if seen.lowest_loss is not None:
+        line += f", lowest {_told(seen.lowest_loss)}"
+    line += "  "
+    others = {"gradient norm": seen.gradient_norm, **seen.scalars}
+    told = [f"{for_terminal(name)} {_told(value)}" for name, value in others.items()
+            if value is not None]  # fmt: skip
+    return [line + sparkline(seen.losses, width - len(line)), "  ".join(told)[:width]]
+
+
+def _told(value: float) -> str:
+    return short(float(value)) if isfinite(value) else str(float(value))
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Draw a course in one line; what is not finite is an x.
+
+    >>> sparkline([0.0, 1.0, float("nan"), 3.0], 10)
+    '▁▃x█'
+    """
+    if width < 1 or not values:
+        return ""
+    picked = [values[i * len(values) // width] for i in range(width)] \
+        if len(values) > width else list(values)  # fmt: skip
+    finite = [value for value in picked if isfinite(value)]
+    if not finite:
+        return "x" * len(picked)
+    low, reach = min(finite), (max(finite) - min(finite)) or 1.0
+    last = len(_BARS) - 1
+    return "".join(
+        _BARS[round((value - low) / reach * last)] if isfinite(value) else "x" for value in picked
+    )
+
+
+def _map(drawn: str, width: int, room: int) -> list[str]:
+    title, *rest = drawn.splitlines() or [""]
+    lines = [_cut(title, width), *(line for line in rest if line)]
+    return lines[:room] if title and room > 3 else []
+
+
+def _findings(found: Diagnosed | None, view: View, height: int) -> list[str]:
+    if found is None:
+        return []
+    paint = painter(view.color)
+    lines = [paint(verdict(found)[: view.width], "verdict")]
+    most = _MOST_FINDINGS if height > 16 else 1
+    for each in found.findings[:most]:
+        since = "" if each.since_step is None else f" since step {each.since_step}"
+        text = f"{each.severity}: {each.name}{since}: {for_terminal(each.text, 400)}"
+        lines.append(paint(_cut(text, view.width), _SIGNS[each.severity]))
+    hidden = len(found.findings) - most
+    if hidden > 0:
+        lines[-1] = _cut(f"and {hidden + 1} more: difflens diagnose {found.run}", view.width)
+    return ["", *lines]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,112 @@
+"""The run's file as a recorder sees it: it may be full, removed, and there again.
+
+A writer that was given up for good after the first error was not taken: disks are cleared, and a
+run of a week is worth the frames after it.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError
+from ..history.reader import RunReader
+from ..history.writer import RunWriter, file_of
+from ..runs import RunInfo
+
+_LOOK = 1.0  # seconds between two looks whether the file is still in its place
+
+
+class Paper:
+    """Writes what it can, and remembers what it owes."""
+
+    def __init__(
+        self, folder: Path, info: RunInfo, *, resume: bool = False, overwrite: bool = False
+    ) -> None:
+        """Make or continue the run; a refusal is raised, training has not begun yet."""
+        self._folder = folder
+        self.first_step = _step_after(file_of(folder, info.rank)) if resume else 0
+        self._writer: RunWriter | None = RunWriter(folder, info, resume=resume, overwrite=overwrite)
+        self._info, self._sequence = info, self._writer.sequence
+        self._owes_info = False
+        self._looked = time.monotonic()
+        self.trouble = ""
+
+    def append(self, reading: Any, scalars: Any, layers: Any) -> int:
+        """Write a frame and give its sequence number, -1 where it could not be written."""
+        try:
+            writer = self._ready()
+            sequence = writer.append(
+                reading.step,
+                scalars,
+                layers,
+                wall_time=reading.wall_time,
+                monotonic_time=reading.monotonic_time,
+            )
+        except (RunError, OSError) as error:
+            self.trouble = str(error)
+            # The number is spent: a reader sees that a frame is missing.
+            self._skip()
+            return -1
+        self._sequence = sequence + 1
+        return sequence
+
+    def _skip(self) -> None:
+        self._sequence += 1
+        if self._writer is not None:
+            self._writer.sequence = self._sequence
+
+    def _ready(self) -> RunWriter:
+        """Give a writer whose file is in its place and knows the layout."""
+        now = time.monotonic()
+        if now - self._looked > _LOOK:
+            self._looked = now
+            if self._writer is not None and not self._writer.path.exists():
+                self._let_go()
+        if self._writer is None:
+            self._writer = RunWriter(self._folder, self._info, resume=True)
+            self._writer.sequence = max(self._sequence, self._writer.sequence)
+            self._owes_info = False
+        if self._owes_info:
+            self._writer.describe(self._info)
+            self._owes_info = False
+        return self._writer
+
+    def _let_go(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()
+            except (RunError, OSError):
+                pass  # it was removed under us; there is nobody to tell
+
+    def describe(self, info: RunInfo) -> None:
+        """Say how the frames that follow are laid out, now or with the next frame."""
+        self._info, self._owes_info = info, True
+        try:
+            self._ready()
+        except (RunError, OSError) as error:
+            self.trouble = str(error)
+
+    def note(self, what: str, text: str, data: dict[str, Any]) -> None:
+        """Write down something that happened, where that is possible."""
+        try:
+            self._ready().note(what, text, **data)
+        except (RunError, OSError) as error:
+            self.trouble = str(error)
+
+    def close(self) -> None:
+        """Say that the run ended, and let go of the file."""
+        self._let_go()
+
+
+def _step_after(path: Path) -> int:
+    """Give the step behind the last one of a run that is continued."""
+    if not path.exists() or not path.stat().st_size:
+        return 0
+    last = -1
+    with RunReader(path) as before:
+        for frame in before.frames():
+            last = frame.step
+    return last + 1

@@ -1,0 +1,101 @@
+"""A run recorded from numbers that somebody else computed: frameworks without hooks to hang on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import msgspec
+
+from ..hooks import Reading
+from ..kept import now
+from ..records import Policy
+from ..runs import RunFinding, RunInfo
+
+
+class PlainMonitor:
+    """What `difflens.monitor` is for PyTorch, for whoever brings blocks of numbers."""
+
+    def __init__(
+        self,
+        run: str | Path,
+        info: RunInfo,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        sinks: Iterable[str] = (),
+        diagnose_every: int | Literal["auto"] | None = "auto",
+        on_finding: Callable[[RunFinding], None] | None = None,
+        stop_on: Literal["warning", "critical"] | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        """Make the run and begin to record; a run that cannot be made is raised here."""
+        from ..sinks import sink
+        from .alarm import Alarm
+        from .leaving import Leaving
+        from .paper import Paper
+        from .recorder import Recorder
+
+        self.folder = Path(run)
+        info = msgspec.structs.replace(info, name=info.name or self.folder.name, created=now())
+        self._alarm = Alarm(
+            diagnose_every, on_finding, stop_on, policy or Policy(), str(self.folder)
+        )
+        paper = Paper(self.folder, info, resume=resume, overwrite=overwrite)
+        others = [sink[name].plugin(self.folder, info) for name in sinks]
+        self._recorder = Recorder(paper, info, self._alarm, others)
+        self._leaving = Leaving(self._recorder.flush)
+        self._next_step = paper.first_step
+
+    def take(
+        self, block: Callable[[], Any], scalars: Mapping[str, Any], step: int | None = None
+    ) -> bool:
+        """Close a frame, and say whether `stop_on` asks to stop; never raises."""
+        number = self._next_step if step is None else step
+        self._next_step = number + 1
+        try:
+            given = dict(scalars)
+            self._recorder.take(
+                Reading(
+                    number,
+                    time.time(),
+                    time.monotonic(),
+                    lambda: ({name: float(value) for name, value in given.items()}, block()),
+                )
+            )
+        except Exception as error:  # noqa: BLE001  nothing of ours reaches the loop
+            self._recorder.fail(error)
+        return self.should_stop
+
+    def note(self, what: str, text: str = "", **data: Any) -> None:
+        """Write down something that happened, or a fact about the model."""
+        self._recorder.note(what, text, **data)
+
+    def flush(self) -> bool:
+        """Wait until every step so far is on disk, two seconds at the most; is it?"""
+        return bool(self._recorder.flush())
+
+    @property
+    def findings(self) -> tuple[RunFinding, ...]:
+        """What the diagnoses said when they last looked, the most likely cause first."""
+        return tuple(self._alarm.findings)
+
+    @property
+    def should_stop(self) -> bool:
+        """Was there a finding as grave as `stop_on`? The loop decides what to do about it."""
+        return bool(self._alarm.should_stop)
+
+    def close(self) -> None:
+        """Keep what waits, and end the run."""
+        self._recorder.close()
+        self._leaving.close()
+
+    def __enter__(self) -> Self:
+        """Use it in a `with`."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close it; an error of the loop passes through."""
+        self.close()

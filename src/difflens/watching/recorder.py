@@ -1,0 +1,209 @@
+"""Keeps readings: a queue that the loop fills, a thread that writes, gathers and diagnoses.
+
+A lock or a bounded queue that blocks was not taken: the loop must not wait for a disk. The queue
+is a deque, the thread looks into it twenty times a second, and what does not fit is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..runs import Note, RunInfo
+from .scalars import Names
+from .telling import warn
+
+if TYPE_CHECKING:
+    from ..history.building import Builder
+    from .alarm import Alarm
+    from .paper import Paper
+
+MOST_WAITING = 4096  # readings; beyond, they are dropped and counted
+MOST_BYTES = 256 << 20  # what waiting readings may take together
+_LOOK = 0.05  # seconds between two looks into the queue
+_PATIENCE = 2.0  # seconds that leaving may take
+
+
+class Recorder:
+    """The sink of a hook, and what became of its readings."""
+
+    def __init__(self, paper: Paper | None, info: RunInfo, alarm: Alarm, sinks: list[Any]) -> None:
+        """Begin to record; `paper` is None on a rank that writes nothing."""
+        self.info, self.alarm = info, alarm
+        self._paper, self._sinks = paper, sinks
+        self._names = Names(info.scalars)
+        self._builder: Builder | None = None
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._most = max(64, min(MOST_WAITING, MOST_BYTES // max(96 * len(info.layers), 1)))
+        self._taken = self._done = self.dropped = 0
+        self._told_dropped = 0
+        self._cost = 0.0
+        self._warned: set[str] = set()
+        self._wake, self._is_over = threading.Event(), False
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._work, name="difflens", daemon=True)
+        self._thread.start()
+
+    def take(self, reading: Any) -> None:
+        """Take a step of the loop; drop and count it where too many wait."""
+        if len(self._waiting) >= self._most:
+            self.dropped += 1
+            return
+        self._put(lambda: self._keep(reading))
+        if len(self._waiting) * 2 > self._most:
+            self._wake.set()
+
+    def _put(self, work: Callable[[], None]) -> None:
+        self._taken += 1
+        self._waiting.append(work)
+
+    def describe(self, info: RunInfo) -> None:
+        """Say how the blocks that follow are laid out."""
+        self._put(lambda: self._describe(info))
+
+    def note(self, what: str, text: str = "", **data: Any) -> None:
+        """Write down something that happened."""
+        if threading.current_thread() is self._thread:
+            self._note(what, text, data)
+        else:
+            self._put(lambda: self._note(what, text, data))
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do some work on our own thread."""
+        self._put(work)
+
+    def fail(self, error: Exception) -> None:
+        """Say once that a hook went quiet."""
+        text = f"{type(error).__name__}: {error}"
+        self.note("quiet", text)
+        self._warn("hook", f"the monitor went quiet, training goes on: {text}")
+
+    def cost(self) -> float:
+        """Give the seconds of processor time that keeping one reading takes, of late."""
+        return self._cost
+
+    def _warn(self, about: str, text: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warn(text)
+
+    def _work(self) -> None:
+        import numpy as np
+
+        np.seterr(all="ignore")  # on this thread: gradients that are not finite are data here
+        while not self._is_over or self._waiting:
+            self._wake.wait(_LOOK)
+            self._wake.clear()
+            self._drain()
+        self._finish()
+
+    def _drain(self) -> None:
+        while self._waiting:
+            work = self._waiting.popleft()
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001  one bad reading must not end the recording
+                self.dropped += 1
+                self._warn("reading", f"a reading was lost: {type(error).__name__}: {error}")
+            self._done += 1
+        if self._paper is not None and self.dropped != self._told_dropped:
+            self._told_dropped = self.dropped
+            self._note("dropped", f"{self.dropped} steps were not kept", {"count": self.dropped})
+
+    def _keep(self, reading: Any) -> None:
+        begun = time.thread_time()
+        finished = reading.finish()
+        if finished is None:
+            return
+        scalars, layers = finished
+        kept, is_new = self._names.take(scalars)
+        if is_new:
+            self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
+        self._write(reading, kept, layers)
+        self._cost += 0.1 * (time.thread_time() - begun - self._cost)
+        if self.alarm.is_due(reading.step) and self._builder is not None:
+            self.alarm.look(self._builder.history(), reading.step)
+
+    def _write(self, reading: Any, scalars: dict[str, float], layers: Any) -> None:
+        from ..history.building import Builder
+        from ..history.frame import Frame, no_scalars
+
+        values = no_scalars(len(self.info.scalars))
+        for place, name in enumerate(self.info.scalars):
+            if name in scalars:
+                values[place] = scalars[name]
+        if self._builder is None:
+            self._builder = Builder(self.info)
+        sequence = -1 if self._paper is None else self._paper.append(reading, values, layers)
+        if sequence < 0:
+            self.dropped += 1
+            trouble = "" if self._paper is None else self._paper.trouble
+            self._warn("disk", f"{trouble}; steps are not kept for now")
+            sequence = self._builder.frames
+        times = reading.wall_time, reading.monotonic_time
+        frame = Frame(sequence, reading.step, *times, values, layers)
+        self._builder.add(frame)
+        for sink in list(self._sinks):
+            try:
+                sink.write(frame, self.info)
+            except Exception as error:  # noqa: BLE001  a stranger's tracker may fail in any way
+                self._sinks.remove(sink)
+                name = type(sink).__name__
+                self._warn(name, f"{name} is left out: {type(error).__name__}: {error}")
+
+    def _describe(self, info: RunInfo) -> None:
+        self._names.take(dict.fromkeys(info.scalars, 0.0))
+        info = msgspec.structs.replace(
+            info, created=self.info.created, scalars=self._names.known
+        )
+        self.info = info
+        if self._paper is not None:
+            self._paper.describe(info)
+        if self._builder is not None:
+            self._builder.describe(info)
+
+    def _note(self, what: str, text: str, data: dict[str, Any]) -> None:
+        if self._paper is not None:
+            self._paper.note(what, text, data)
+        if self._builder is None:
+            from ..history.building import Builder
+
+            self._builder = Builder(self.info)
+        self._builder.note(Note(what, text, self._builder.frames, time.time(), data))
+
+    def flush(self, seconds: float = _PATIENCE) -> bool:
+        """Wait until all that was handed in so far is kept; is it?"""
+        if os.getpid() != self._process or threading.current_thread() is self._thread:
+            return False
+        wanted, until = self._taken, time.monotonic() + seconds
+        while self._done < wanted and self._thread.is_alive() and time.monotonic() < until:
+            self._wake.set()
+            time.sleep(0.001)
+        return self._done >= wanted
+
+    def close(self, seconds: float = _PATIENCE) -> None:
+        """Keep what waits, look once more, and end the thread; a stuck disk is not waited for."""
+        if os.getpid() != self._process:
+            return
+        self._is_over = True
+        self._wake.set()
+        self._thread.join(seconds)
+
+    def _finish(self) -> None:
+        try:
+            if self._builder is not None and self._builder.frames and self._paper is not None:
+                self.alarm.close(self._builder.history)
+        finally:
+            for sink in self._sinks:
+                try:
+                    sink.close()
+                except Exception as error:  # noqa: BLE001
+                    self._warn("close", f"{type(sink).__name__}: {error}")
+            if self._paper is not None:
+                self._paper.close()

@@ -1,0 +1,128 @@
+"""`difflens watch` in a real terminal, on a run that another process writes."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from difflens.history.writer import RunWriter
+from difflens.runs import Layer, RunInfo
+
+INFO = RunInfo("one", layers=(Layer("first.weight", (2, 2)), Layer("second.weight", (2,))))
+BLOCK = np.full((7, 2), 0.5, np.float32)
+
+
+def feed(writer: RunWriter, steps: range) -> None:
+    for step in steps:
+        writer.append(step, {"loss": 1.0 / (step + 1)}, BLOCK)
+
+
+class Terminal:
+    """A watch on a pseudo-terminal of 24 lines by 80 columns."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = os.environ | {"LINES": "24", "COLUMNS": "80", "TERM": "xterm"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "difflens", "watch", *arguments],
+            stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        self.seen = ""
+
+    def until(self, text: str, seconds: float = 60) -> str:
+        """Read until the text was on the screen."""
+        end = time.monotonic() + seconds
+        while text not in self.seen and time.monotonic() < end:
+            if select.select([self._ours], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self._ours, 1 << 16).decode(errors="replace")
+                except OSError:  # the other end is closed
+                    break
+            elif self.process.poll() is not None:
+                break
+        return self.seen
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+@pytest.fixture
+def terminal():
+    opened: list[Terminal] = []
+
+    def start(*arguments: str) -> Terminal:
+        opened.append(Terminal(*arguments))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+
+
+def test_it_follows_the_run_and_ends_with_it(tmp_path, terminal):
+    with RunWriter(tmp_path / "run", INFO) as writer:
+        feed(writer, range(5))
+        screen = terminal(str(tmp_path / "run"), "--interval", "0.1")
+        assert "step 4" in screen.until("step 4")
+        feed(writer, range(5, 40))
+        assert "step 39" in screen.until("step 39")
+        assert "first.weight" in screen.seen
+    assert "ended" in screen.until("ended")
+    screen.process.wait(timeout=30)
+
+    assert screen.process.returncode == 0
+    assert "\x1b[?1049l" in screen.until("\x1b[?1049l")  # the screen from before is back
+
+
+def test_interrupting_it_leaves_quietly_and_the_run_goes_on(tmp_path, terminal):
+    with RunWriter(tmp_path / "run", INFO) as writer:
+        feed(writer, range(5))
+        screen = terminal(str(tmp_path / "run"), "--interval", "0.1")
+        screen.until("step 4")
+        os.kill(screen.process.pid, signal.SIGINT)
+        screen.process.wait(timeout=30)
+        feed(writer, range(5, 6))
+
+    assert screen.process.returncode == 0
+    assert "Traceback" not in screen.until("never")
+
+
+def test_without_a_terminal_it_looks_once(tmp_path):
+    with RunWriter(tmp_path / "run", INFO) as writer:
+        feed(writer, range(30))
+        done = subprocess.run(
+            [sys.executable, "-m", "difflens", "watch", str(tmp_path / "run")],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 0
+    assert "step 29" in done.stdout
+    assert "second.weight" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty folder", "text"])
+def test_what_is_no_run_is_refused_in_one_line(tmp_path, kind):
+    path = tmp_path / "thing"
+    if kind == "empty folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_bytes(b"\x00\x01 no run")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "difflens", "watch", str(path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("difflens: error: ")
+    assert "Traceback" not in done.stderr

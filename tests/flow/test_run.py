@@ -1,0 +1,143 @@
+"""The flow of gradients out of a recorded run."""
+
+import time
+
+import numpy as np
+import pytest
+from flow.flows import history
+
+from difflens.errors import RunError, UnknownName
+from difflens.flow.run import FIELDS, animator_of_run, picture_of, run_states
+from difflens.flow_results import FLOW_STATES, GradientFlowConfig
+from difflens.history.building import Builder
+from difflens.history.frame import Frame
+from difflens.runs import Layer, RunInfo
+
+SMALL = 1 << 20  # bytes: enough for few points, so that frames are merged
+
+
+def words(found) -> list[list[str]]:
+    return [[FLOW_STATES[code] for code in row] for row in found]
+
+
+def test_every_state_is_told_from_what_a_run_records():
+    # Infinity stands for a layer of which nothing was recorded.
+    norms = [[1.0, np.inf, 0.0, 1e-9, 1e5, np.nan, np.inf, 1.0]]
+    layers = tuple(Layer(f"l{i}", shape=(100,), trainable=i != 6) for i in range(8))
+
+    found = run_states(history(norms, layers=layers), GradientFlowConfig(relative_threshold=None))
+
+    assert words(found) == [["healthy", "none", "zero", "vanishing", "exploding", "non_finite",
+                             "frozen", "healthy"]]  # fmt: skip
+
+
+def test_a_layer_far_below_its_peers_vanishes_by_its_ratio_to_the_weights():
+    config = GradientFlowConfig(vanishing_threshold=None)
+    norms = [[1.0, 2.0, 3.0, 1e-4]]
+
+    assert words(run_states(history(norms), config))[0][3] == "vanishing"
+
+
+def test_the_scale_free_size_is_drawn_where_the_shapes_are_known():
+    known, unknown = history([[1.0, 2.0]]), history([[1.0]], layers=(Layer("a"),))
+
+    assert picture_of(known).field == "grad_rms"
+    assert picture_of(unknown).field == "grad_l2"
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_is_drawn_or_refused_with_what_there_is(field):
+    made = history([[1.0, 2.0], [3.0, 4.0]])
+    if field.startswith("act_"):
+        with pytest.raises(RunError, match=f"{field} was not recorded") as refused:
+            picture_of(made, field=field)
+        assert "grad_l2" in refused.value.hint
+    else:
+        assert picture_of(made, field=field).columns == 2
+
+
+def test_a_ratio_is_that_of_its_fields():
+    picture = picture_of(history([[1.0, 2.0], [4.0, 8.0]]), field="update_ratio")
+
+    codes = np.frombuffer(picture.codes, "<u2").tolist()
+    assert [picture.value(code) for code in codes] == pytest.approx([1e-4, 4e-4, 2e-4, 8e-4], 1e-3)
+
+
+def test_a_field_with_a_sign_is_no_field_of_the_picture():
+    with pytest.raises(UnknownName, match="grad_cosine"):
+        picture_of(history([[1.0]]), field="grad_cosine")
+
+
+class TestLongRuns:
+    """Points that stand for several frames."""
+
+    @pytest.fixture
+    def long(self):
+        rng = np.random.default_rng(0)
+        norms = np.exp(rng.normal(size=(3000, 40)))
+        norms[1234, 3], norms[2001, 5] = np.nan, 1e6
+        return history(norms, memory=SMALL)
+
+    def test_a_flag_survives_being_merged(self, long):
+        assert not long.course.is_whole
+        picture = picture_of(long, columns=50)
+        found = np.frombuffer(picture.states, np.uint8).reshape(40, -1)
+
+        for layer, step, state in ((3, 1234, "non_finite"), (5, 2001, "exploding")):
+            (column,) = np.flatnonzero(found[layer] == FLOW_STATES.index(state))
+            assert picture.first_steps[column] <= step <= picture.steps[column]
+
+    def test_an_animator_of_it_counts_frames_and_says_where_it_began(self, long):
+        summary = animator_of_run(long, columns=20).summary_report()
+
+        assert (summary.frames_recorded, summary.frames_retained) == (3000, 20)
+        assert (summary.first_step, summary.last_step) == (0, 2999)
+        assert summary.layers_with_non_finite_grads == ("layer3",)
+        assert summary.overall_health == "Critical"
+
+
+def test_an_animator_of_a_run_has_the_numbers_of_the_run(tmp_path):
+    made = history([[3.0, np.inf], [4.0, 5.0]])
+    animator = animator_of_run(made)
+    first, second = animator.frames
+
+    assert [layer.state for layer in first.layers] == ["healthy", "none"]
+    assert (second.layers[0].grad_norm, second.layers[0].weight_norm) == (4, 10)
+    assert second.layers[1].gradient_to_weight == 0.5
+    animator.export_json(tmp_path / "flow.json")
+    assert type(animator).from_json(tmp_path / "flow.json").frames == [first, second]
+
+
+def test_some_layers_are_chosen_by_pattern():
+    layers = tuple(Layer(name, shape=(4,)) for name in ("a.weight", "a.bias", "b.weight"))
+    made = history([[1.0, 2.0, 3.0]], layers=layers)
+
+    assert picture_of(made, layers="*.weight").layers == ("a.weight", "b.weight")
+    assert picture_of(made, layers="a.").layers == ("a.weight", "a.bias")
+    with pytest.raises(UnknownName, match="no layer is called 'c'"):
+        picture_of(made, layers="c")
+
+
+def test_a_run_without_frames_is_a_picture_without_columns():
+    made = Builder(RunInfo(layers=(Layer("a", shape=(2,)),))).history()
+
+    assert picture_of(made).columns == 0
+    assert animator_of_run(made).summary_report().overall_health == "Unknown"
+
+
+@pytest.mark.slow
+def test_a_thousand_layers_over_a_hundred_thousand_steps_are_drawn_within_five_seconds():
+    layers = 1000
+    info = RunInfo(layers=tuple(Layer(f"l{i}", shape=(10, 10)) for i in range(layers)))
+    builder, rng = Builder(info), np.random.default_rng(0)
+    block = np.abs(rng.normal(size=(len(info.fields), layers))).astype(np.float32)
+    for step in range(100_000):
+        block[0, step % layers] = 1 + step % 7
+        builder.add(Frame(step, step, 0.0, 0.0, np.zeros(4), block))
+    made = builder.history()
+
+    began = time.process_time()  # the machine may be busy with others
+    picture = picture_of(made)
+
+    assert time.process_time() - began < 5
+    assert (len(picture.layers), picture.columns, picture.frames) == (1000, 1000, 100_000)

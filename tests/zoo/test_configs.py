@@ -1,0 +1,90 @@
+"""The zoo's own rules: complete labels, one-line mutations, parents that have a target."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from zoo.configs import Config
+from zoo.configs.controls import CONTROLS, FAMILIES
+from zoo.configs.faults import FAULTS
+from zoo.configs.parents import PARENTS
+from zoo.configs.variants import VARIANTS
+
+NAMES = {
+    "vanishing", "exploding", "dead", "oscillating", "slow", "plateau", "not-training", "wiring",
+    "loss-pairing", "data", "nan", "spike", "over-fit", "lr-high", "lr-low", "symmetry",
+    "diverging",
+}  # fmt: skip
+SPECIFIED = [
+    "V1", "V2", "V3", "V4", "V6", "E1", "E2", "E3", "E6", "D1", "D3", "D4", "O1", "O2", "O3", "S1",
+    "S2", "S4", "S5", "P1", "W1", "W2", "W3", "W4", "W5", "L1", "L2", "X1", "X2", "N1", "N2", "K1",
+    "F1",
+]  # fmt: skip
+HEALTHY = {f"H{i}" for i in (*range(1, 15), 16, 18)}
+every_fault = pytest.mark.parametrize("fault", [*FAULTS, *VARIANTS], ids=lambda fault: fault.id)
+
+
+def test_every_fault_and_control_of_the_specification_is_there():
+    assert [fault.id for fault in FAULTS] == SPECIFIED
+    assert set(FAMILIES) >= HEALTHY
+
+
+def test_there_are_faults_and_healthy_runs_enough_to_hold_some_back():
+    held = [fault for fault in VARIANTS if fault.held_back]
+
+    assert len(FAULTS) + len(VARIANTS) >= 60
+    assert len(held) >= 30
+    assert 4 * sum(control.held_back for control in CONTROLS) >= 160
+
+
+@every_fault
+def test_a_fault_carries_a_class_that_the_diagnoses_know(fault):
+    assert {fault.name, *fault.accept} <= NAMES
+    assert fault.name not in fault.accept
+    assert fault.cause
+
+
+@every_fault
+def test_a_fault_is_a_mutation_of_its_parent_and_nothing_more(fault):
+    parent = fault.parent.config
+    changed = {
+        each.name
+        for each in fields(Config)
+        if getattr(fault.config, each.name) != getattr(parent, each.name)
+    }
+
+    assert changed
+    assert changed <= set(fault.changes)
+
+
+def test_no_two_faults_are_the_same_run_and_no_control_is_a_fault():
+    faults = [fault.config.key for fault in (*FAULTS, *VARIANTS)]
+    controls = {control.config.key for control in CONTROLS}
+
+    assert len(set(faults)) == len(faults)
+    assert not set(faults) & controls
+    assert len({control.id for control in CONTROLS}) == len(CONTROLS)
+
+
+def test_the_key_tells_every_knob_apart_and_nothing_else():
+    assert Config().key == Config().key
+    assert replace(Config(), lr=2e-3).key != Config().key
+    assert replace(Config(), skip_nonfinite=True).key != Config().key
+
+
+def test_a_target_is_reached_from_the_right_side():
+    accurate, low = PARENTS["mlp"], PARENTS["gpt"]
+
+    assert accurate.reached(accurate.target)
+    assert not accurate.missed(accurate.target - accurate.margin / 2)
+    assert accurate.missed(accurate.target - 2 * accurate.margin)
+    assert low.reached(low.target)
+    assert low.missed(low.target + 2 * low.margin)
+
+
+def test_a_result_that_is_no_number_misses_every_target():
+    for parent in PARENTS.values():
+        assert parent.missed(float("nan"))
+        assert not parent.reached(float("nan"))

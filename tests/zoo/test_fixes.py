@@ -1,0 +1,80 @@
+"""Each remedy changes what it says, and none puts the parent back by stealth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from zoo.configs import Config
+from zoo.configs.faults import FAULTS
+from zoo.fixes import FIXES, mend
+
+FAULTY = replace(
+    Config(), lr=0.5, momentum=0.98, warmup=0, clip=None, init="zero", init_scale=3.0,
+    hidden_bias=-8.0, activation="sigmoid", norm="none", residual=False, optimised="last",
+    calls_step=False, zero_grad="never", train_mode=False, detach_after=1, softmax=True,
+    loss_sign=-1, order="sorted", labels="permuted", input_scale=100.0, target_scale=1000.0,
+    skip_nonfinite=False, loss="naive-log", batch=1, kick_step=5, kick_factor=60.0, bad_step=7,
+    schedule="early-zero", recurrent="identity", recurrent_scale=0.3,
+)  # fmt: skip
+START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale"}
+CASES = {
+    "scale_lr": ({"factor": 0.1}, {"lr"}),
+    "set_lr": ({"value": 0.01}, {"lr"}),
+    "warmup": ({"steps": 50}, {"warmup"}),
+    "clip_gradients": ({"max_norm": 1.0}, {"clip"}),
+    "reinitialise": ({"scheme": "kaiming"}, START),
+    "change_activation": ({"to": "LeakyReLU"}, {"activation"}),
+    "add_normalisation": ({"kind": "layer"}, {"norm"}),
+    "add_residual": ({}, {"residual"}),
+    "add_to_optimizer": ({"layers": ["hidden.0"]}, {"optimised"}),
+    "call_step": ({}, {"calls_step"}),
+    "call_zero_grad": ({}, {"zero_grad"}),
+    "train_mode": ({}, {"train_mode"}),
+    "remove_detach": ({"layers": []}, {"detach_after"}),
+    "remove_softmax": ({}, {"softmax"}),
+    "negate_loss": ({}, {"loss_sign"}),
+    "shuffle": ({}, {"order"}),
+    "check_labels": ({}, {"labels"}),
+    "scale_inputs": ({}, {"input_scale"}),
+    "scale_targets": ({}, {"target_scale"}),
+    "skip_nonfinite": ({}, {"skip_nonfinite"}),
+    "stable_loss": ({}, {"loss"}),
+    "lower_momentum": ({"value": 0.9}, {"momentum"}),
+    "larger_batch": ({"factor": 32}, {"batch"}),
+    "regularise": ({"dropout": 0.5, "weight_decay": 0.1}, {"dropout", "weight_decay", "optimiser"}),
+    "stop_early": ({"step": 40}, {"stop_step"}),
+    "fix_schedule": ({}, {"schedule"}),
+    "rewind_and_skip": ({"step": 5}, {"kick_step", "kick_factor", "bad_step"}),
+}
+
+
+def test_every_remedy_that_was_agreed_can_be_applied():
+    assert set(CASES) == set(FIXES)
+
+
+@pytest.mark.parametrize("code", sorted(CASES))
+def test_a_remedy_changes_what_it_names_and_nothing_else(code):
+    parameters, named = CASES[code]
+    after = mend(FAULTY, {"code": code, "parameters": parameters})
+    before, changed = asdict(FAULTY), asdict(after)
+
+    assert {knob for knob in before if before[knob] != changed[knob]} == named
+
+
+def test_a_remedy_nobody_knows_is_none():
+    assert mend(FAULTY, {"code": "pray", "parameters": {}}) is None
+    assert mend(FAULTY, {"code": "scale_lr", "parameters": {}}) is None
+    assert mend(FAULTY, {"code": "reinitialise", "parameters": {"scheme": "wishful"}}) is None
+
+
+def test_the_right_remedy_puts_a_one_knob_fault_right():
+    wrong = {fault.id: fault for fault in FAULTS}
+    for name, code in (
+        ("W1", "add_to_optimizer"), ("W2", "call_step"), ("W3", "call_zero_grad"),
+        ("W4", "remove_detach"), ("W5", "train_mode"), ("L1", "remove_softmax"),
+        ("L2", "negate_loss"), ("X1", "check_labels"), ("X2", "shuffle"), ("N1", "stable_loss"),
+        ("S5", "fix_schedule"),
+    ):  # fmt: skip
+        assert mend(wrong[name].config, {"code": code}) == wrong[name].parent.config

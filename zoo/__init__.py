@@ -1,0 +1,1 @@
+"""Labelled training runs, and how right the diagnoses are about them: `make zoo`."""

@@ -1,0 +1,135 @@
+"""Applies the remedy of a finding to the knobs of a faulty run, and trains it again.
+
+A remedy changes what it names and nothing else: none of them may put the parent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .configs.config import Config
+from .configs.faults import Fault
+from .generate import ALL_FAULTS, Job, train_all
+from .labels import Label
+from .scores import Rate, rate
+from .verdicts import Verdict
+
+Given = Mapping[str, Any]
+_SCHEMES = {"kaiming": "he", "he": "he", "xavier": "xavier", "orthogonal": "orthogonal"}
+_ACTIVATIONS = {
+    "relu": "relu", "leakyrelu": "leaky_relu", "gelu": "gelu", "tanh": "tanh", "silu": "silu",
+    "elu": "elu", "sigmoid": "sigmoid",
+}  # fmt: skip
+
+
+def _reinitialise(config: Config, given: Given) -> Config:
+    """Start from weights of a known scheme; every knob of the start is one of it."""
+    scheme = _SCHEMES[str(given.get("scheme", "kaiming"))]
+    return replace(
+        config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
+        odd_scale=1.0, odd_bias=0.0, recurrent="orthogonal", recurrent_scale=1.0,
+    )  # fmt: skip
+
+
+def _activation(config: Config, given: Given) -> Config:
+    name = str(given.get("to", "relu")).lower().replace("_", "")
+    chosen = _ACTIVATIONS[name]
+    if config.model == "rnn" and chosen not in {"relu", "tanh"}:
+        chosen = "relu"
+    return replace(config, activation=chosen)
+
+
+def _norm(config: Config, given: Given) -> Config:
+    kind = str(given.get("kind", "layer"))
+    return replace(config, norm="batch" if config.model == "cnn" or "batch" in kind else "layer")
+
+
+def _batch(config: Config, given: Given) -> Config:
+    return replace(config, batch=max(1, round(config.batch * float(given["factor"]))))
+
+
+def _regularise(config: Config, given: Given) -> Config:
+    return replace(
+        config,
+        dropout=float(given.get("dropout") or config.dropout),
+        weight_decay=float(given.get("weight_decay") or config.weight_decay),
+        optimiser="adamw" if config.optimiser == "adam" else config.optimiser,
+    )
+
+
+def _rewind(config: Config, _given: Given) -> Config:
+    """Go back before the step and leave it out: neither its batch nor its rate happens."""
+    return replace(config, kick_step=None, kick_factor=1.0, bad_step=None)
+
+
+FIXES: dict[str, Callable[[Config, Given], Config]] = {
+    "scale_lr": lambda config, given: replace(config, lr=config.lr * float(given["factor"])),
+    "set_lr": lambda config, given: replace(config, lr=float(given["value"])),
+    "warmup": lambda config, given: replace(config, warmup=int(given["steps"])),
+    "clip_gradients": lambda config, given: replace(config, clip=float(given["max_norm"])),
+    "reinitialise": _reinitialise,
+    "change_activation": _activation,
+    "add_normalisation": _norm,
+    "add_residual": lambda config, _: replace(config, residual=True),
+    "add_to_optimizer": lambda config, _: replace(config, optimised="all"),
+    "call_step": lambda config, _: replace(config, calls_step=True),
+    "call_zero_grad": lambda config, _: replace(config, zero_grad="start"),
+    "train_mode": lambda config, _: replace(config, train_mode=True),
+    "remove_detach": lambda config, _: replace(config, detach_after=None),
+    "remove_softmax": lambda config, _: replace(config, softmax=False),
+    "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
+    "shuffle": lambda config, _: replace(config, order="shuffled"),
+    "check_labels": lambda config, _: replace(config, labels="true", label_noise=0.0),
+    "scale_inputs": lambda config, _: replace(config, input_scale=1.0, input_shift=0.0),
+    "scale_targets": lambda config, _: replace(config, target_scale=1.0),
+    "skip_nonfinite": lambda config, _: replace(config, skip_nonfinite=True),
+    "stable_loss": lambda config, _: replace(config, loss="auto"),
+    "lower_momentum": lambda config, given: replace(config, momentum=float(given["value"])),
+    "larger_batch": _batch,
+    "regularise": _regularise,
+    "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
+    "fix_schedule": lambda config, _: replace(config, schedule="constant"),
+    "rewind_and_skip": _rewind,
+}
+
+
+def mend(config: Config, fix: Given) -> Config | None:
+    """Apply a remedy; None where its code or what it needs is not known."""
+    try:
+        return FIXES[str(fix["code"])](config, fix.get("parameters") or {})
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def mended(
+    judged: list[tuple[Label, Verdict]], folder: Path, *, processes: int = 2
+) -> tuple[Rate, list[dict[str, Any]]]:
+    """Train every faulty run again with the first remedy it was given.
+
+    A run without a remedy that can be applied counts as not mended.
+    """
+    faults = {each.id: each for each in ALL_FAULTS}
+    rows: list[dict[str, Any]] = []
+    jobs: dict[str, Job] = {}
+    for label, verdict in judged:
+        if label.healthy or label.heals or label.dropped:
+            continue
+        fix = verdict.fixes[0] if verdict.fixes else None
+        config = mend(faults[label.config].config, fix) if fix else None
+        rows.append({"id": label.id, "config": label.config, "fix": fix, "mended": False})
+        if config is not None:
+            jobs[label.id] = Job(f"mended-{label.config}", config, label.seed, record=False)
+    outcomes = train_all(jobs.values(), folder, processes=processes)
+    for row in rows:
+        job = jobs.get(row["id"])
+        if job is not None:
+            row["mended"] = _reached(faults[row["config"]], outcomes[job.folder], row)
+    return rate(row["mended"] for row in rows), rows
+
+
+def _reached(fault: Fault, outcome: dict[str, Any], row: dict[str, Any]) -> bool:
+    row["measured"] = outcome[fault.parent.metric]
+    return fault.parent.reached(float(row["measured"]))
