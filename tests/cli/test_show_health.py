@@ -86,6 +86,27 @@ def test_many_tensors_with_one_issue_are_folded(difflens, tmp_path):
     assert "  - all_zero (high): 4 further tensors" in lines
 
 
+def test_many_tensors_that_are_left_out_are_folded(difflens, tmp_path):
+    model = {f"codes.{i}": tensor([i], "I32") for i in range(13)}
+    path = write(tmp_path / "m.safetensors", model)
+
+    lines = difflens("show", path, "--health").lines
+
+    assert sum("I32 holds codes" in line for line in lines) == 10
+    assert "  3 further tensors" in lines
+
+
+def test_the_farthest_weights_are_told_with_their_place(difflens, tmp_path):
+    weights = RANDOM.normal(0, 0.1, (20, 30))
+    weights[4, 7] = -3.0
+    path = write(tmp_path / "m.safetensors", arrays(**{"fc.weight": weights}))
+
+    lines = difflens("show", path, "--health").lines
+
+    row = lines[lines.index("Farthest weights:") + 2].split()
+    assert row[:4] == ["fc.weight", "[4,", "7]", "-3"]
+
+
 def test_an_empty_model_is_unknown(difflens, tmp_path):
     path = write(tmp_path / "e.safetensors", {})
 

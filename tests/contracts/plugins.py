@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from difflens.analyses import analysis
+from difflens.diagnoses import diagnosis
 from difflens.render import renderer
 from difflens.sources import source
 
@@ -21,6 +22,7 @@ REGISTRIES = {
     "sources": (source, "formats"),
     "analyses": (analysis, "analyses"),
     "render": (renderer, "renderers"),
+    "diagnoses": (diagnosis, "diagnoses"),
 }
 
 

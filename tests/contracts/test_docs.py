@@ -13,10 +13,15 @@ from difflens import (
     comparisons,
     errors,
     evidences,
+    flow_results,
+    gradient_results,
     kept,
+    network_results,
     records,
     regression_results,
+    runs,
     snapshots,
+    weight_results,
 )
 from difflens.cli import group
 from difflens.measure.scan import Scan
@@ -86,7 +91,10 @@ def test_every_room_has_its_page_with_its_files(name):
 
 
 def test_every_record_is_in_the_glossary_and_nothing_else():
-    homes = (records, evidences, kept, snapshots, comparisons, ab_results, regression_results)
+    homes = (
+        records, evidences, kept, snapshots, comparisons, ab_results, regression_results, runs,
+        weight_results, gradient_results, network_results, flow_results,
+    )  # fmt: skip
 
     assert set().union(*map(classes, homes)) == glossary("Records")
 

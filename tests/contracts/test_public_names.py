@@ -7,7 +7,19 @@ import msgspec
 import pytest
 
 import difflens
-from difflens import ab_results, comparisons, records, regression_results, snapshots, testing
+from difflens import (
+    ab_results,
+    comparisons,
+    flow_results,
+    gradient_results,
+    network_results,
+    records,
+    regression_results,
+    runs,
+    snapshots,
+    testing,
+    weight_results,
+)
 
 
 def test_all_is_sorted_and_equal_to_what_is_public():
@@ -39,7 +51,18 @@ def test_what_testing_exports_is_there():
 RECORDS = sorted(
     {
         each
-        for home in (records, snapshots, comparisons, ab_results, regression_results)
+        for home in (
+            records,
+            snapshots,
+            comparisons,
+            ab_results,
+            regression_results,
+            runs,
+            weight_results,
+            gradient_results,
+            network_results,
+            flow_results,
+        )
         for each in vars(home).values()
         if isinstance(each, type) and issubclass(each, records.Record) and each.__struct_fields__
     },
@@ -68,6 +91,7 @@ def made(kind: Any) -> Any:
 _PLAIN: dict[type, Any] = {
     msgspec.inspect.AnyType: 1,
     msgspec.inspect.BoolType: True,
+    msgspec.inspect.BytesType: b"bytes",
     msgspec.inspect.DictType: {},
     msgspec.inspect.FloatType: 0.5,
     msgspec.inspect.IntType: 3,
@@ -92,7 +116,7 @@ def test_every_record_turns_into_plain_data_and_back(record):
     plain = one.to_dict()
 
     left_out = set() if not record.__struct_config__.omit_defaults else defaults(record)
-    assert set(plain) | left_out == set(record.__struct_fields__)
+    assert set(plain) | left_out == set(record.__struct_encode_fields__)
     assert one == msgspec.convert(plain, record)
     assert one == msgspec.json.decode(msgspec.json.encode(one), type=record)
 

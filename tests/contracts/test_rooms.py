@@ -81,6 +81,7 @@ ROOMS: dict[str, set[str]] = {
         "flow",
         "weights",
         "watching",
+        "sinks",
     },
     "testing": GROUND
     | {"pipeline", "analyses", "measure", "render", "sources", "history", "diagnoses"},
@@ -115,9 +116,12 @@ STANDARD = {
         "flow",
         "weights",
         "watching",
+        "training",
     },
 }
 # Rooms that are arrays through and through, and are themselves imported late.
+# The NumPy twins of the kernel.
+TWINS = {"reference.py", "readings.py"}
 ARRAYS = {"history", "diagnoses", "gradients", "flow", "weights"}
 LATE = {
     "numpy": ARRAYS
@@ -190,7 +194,7 @@ def breaches(path: Path) -> Iterator[str]:
             yield from framework_breaches(path, first, where)
         elif first in NEVER:
             yield f"{where}: nobody may import {first}"
-        elif first in LATE and (path.name != "reference.py"):
+        elif first in LATE and path.name not in TWINS:
             if room not in LATE[first]:
                 yield f"{where}: {room} may not import {first}"
             elif at_top and not (first == "numpy" and room in ARRAYS):

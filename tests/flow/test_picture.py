@@ -88,9 +88,10 @@ class TestScale:
 
     def test_halves_of_five_levels_go_away_from_zero(self):
         """Hazard 1: an eighth is the darker of two shades, where numpy would go to the even one."""
-        picture = flow([[1.0], [10**-3.5], [1e-4]]).picture()
+        animator = flow([[1.0], [10**-3.5], [1e-4]])
 
-        assert plane(picture, "levels").tolist() == [[240, 30, 0]]
+        assert plane(animator.picture(), "levels").tolist() == [[240, 30, 0]]
+        assert "l0  █░" in animator.to_ascii_animation()
 
     def test_zero_is_the_lightest_and_no_value_has_no_place(self):
         found = intensities([0.0, np.nan, 1.0], (1e-3, 1.0))

@@ -1,4 +1,4 @@
-"""What a policy may speak of on the command line: every analysis, and regressions of versions."""
+"""What a policy may speak of on the command line: every analysis and diagnosis, and regressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def known() -> Known:
     """Gather every threshold there is."""
     from ..analyses import analysis
+    from ..diagnoses import diagnosis
     from ..evidence.policy import Known
     from ..versions.severity import SECTION, THRESHOLDS
 
-    return Known.of(analysis).also(SECTION, THRESHOLDS)
+    return Known.of((*analysis, *diagnosis)).also(SECTION, THRESHOLDS)

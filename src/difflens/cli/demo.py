@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ..records import View
 
 _ASKED = {
     "finetuned": "What did the fine-tune change?",
@@ -19,7 +23,7 @@ _ASKED = {
               help="Where to put the models and the report.")  # fmt: skip
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 def command(out: str, color: str) -> None:
-    """Make small checkpoints, diff them, and write an HTML report."""
+    """Make small checkpoints and a training run; diff them, diagnose it, and write pages."""
     from ..analyses import analyse
     from ..pipeline import diff, report
     from ..render import renderer
@@ -40,6 +44,35 @@ def command(out: str, color: str) -> None:
         page = folder / f"{name}.html"
         emit(renderer["html"].plugin(judged, show), str(page))
         click.echo(f"(as a page: {page})\n")
+    _show_run(folder, show)
     click.echo(
-        "Next: difflens LEFT RIGHT on two models of your own; -o json for a program to read."
+        "Next: difflens LEFT RIGHT on two models of your own; difflens.monitor(model, optimizer) "
+        "around a training loop of your own."
     )
+
+
+def _show_run(folder: Path, show: View) -> None:
+    """Train a small network that does not learn, and ask why."""
+    from ..diagnoses import diagnose
+    from ..flow.run import animator_of_run, picture_of
+    from ..flow.text import heat_map, room_for
+    from ..history import read_history
+    from ..render.colors import painter
+    from ..render.training.diagnosis import diagnosis
+    from ..render.training.flow_page import page
+    from ..render.versions import written
+    from ._demo_run import make_run
+    from ._output import emit
+
+    run = make_run(folder)
+    history = read_history(run)
+    click.secho("# This network does not learn. Why?", bold=show.color)
+    click.echo(f"$ difflens diagnose {run}")
+    emit(written(diagnosis(diagnose(history, run=str(run))), "cli", show), None)
+    click.echo(f"\n$ difflens flow {run}")
+    columns = room_for([layer.name for layer in history.info.layers], show.width)
+    picture = picture_of(history, columns=columns)
+    emit(heat_map(picture, width=show.width, paint=painter(show.color)), None)
+    target = folder / "flow.html"
+    emit(page(picture_of(history), animator_of_run(history).summary_report()), str(target))
+    click.echo(f"(as a page that plays: {target})\n")

@@ -95,30 +95,16 @@ def _sorted(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 
 def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
-    loss = seen.loss
-    recurrent = any(layer.kind in RECURRENT for layer in seen.history.info.layers)
-    least = limit["recurrent_points" if recurrent else "points"]
-    held_back = _validation(seen)
+    loss, held_back = seen.loss, _validation(seen)
     blind = _is_blind(held_back, loss, limit)
-    if blind and not recurrent:
-        least = limit["blind_points"]
-    told = stuck(loss, least, limit["blind_fall" if blind else "fall"])
-    typical = seen.layers.typical_update
-    if told is None or typical is None or seen.is_warming_up:
-        return []
-    if loss.fall >= limit["blind_fall" if blind else "fall"]:
-        return []
-    pace = float(np.nanmedian(typical)) if np.isfinite(typical).any() else 0.0
-    gradients = seen.layers.recent(seen.layers.gradient)
-    if not limit["slowest"] <= pace <= limit["fastest"] or gradients is None:
-        return []
-    pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
-    if not len(pulls) or pulls.min() < 1e-3 * pulls.max():
+    most = limit["blind_fall" if blind else "fall"]
+    told = stuck(loss, _least(seen, limit, blind), most)
+    pace = _healthy_pace(seen, limit)
+    if told is None or pace is None or loss.fall >= most or seen.is_warming_up:
         return []
     fastest = _fastest_fall(loss)
-    if not blind and (fastest is None or fastest > limit["pace"]):
-        return []
-    if held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]:
+    falls = not blind and (fastest is None or fastest > limit["pace"])
+    if falls or (held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]):
         return []
     return [
         finding(
@@ -126,7 +112,7 @@ def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
             "warning",
             f"steps are of a usual size ({pace:.1g} of the weights) and gradients reach every "
             f"layer, yet nothing is learned: {told.said}",
-            {"loss_fall": loss.fall, "fall_threshold": limit["fall"], "update_by_weight": pace,
+            {"loss_fall": loss.fall, "fall_threshold": most, "update_by_weight": pace,
              "points": loss.n, "fastest_fall_a_100_steps": fastest, "pace_threshold": limit["pace"],
              "validation_fall": None if held_back is None else held_back.fall,
              "chance": loss.chance, "never_below_chance": blind},
@@ -135,10 +121,28 @@ def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
             "or plain noise",
             advice=["look at some examples with their labels, as the model gets them",
                     "check that inputs and labels are shuffled together"],
-            signs=[below(max(loss.fall, 0.0), limit["fall"])],
+            signs=[below(max(loss.fall, 0.0), most)],
             fix=Fix("check_labels"),
         )
     ]  # fmt: skip
+
+
+def _least(seen: Sight, limit: Limits, blind: bool) -> int:
+    """Say how many points must pass before labels are doubted."""
+    if any(layer.kind in RECURRENT for layer in seen.history.info.layers):
+        return int(limit["recurrent_points"])
+    return int(limit["blind_points" if blind else "points"])
+
+
+def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
+    """Give the usual update by weight where steps and gradients are sound in every layer."""
+    typical, gradients = seen.layers.typical_update, seen.layers.recent(seen.layers.gradient)
+    if typical is None or gradients is None or not np.isfinite(typical).any():
+        return None
+    pace = float(np.nanmedian(typical))
+    pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
+    reached = len(pulls) and pulls.min() >= 1e-3 * pulls.max()
+    return pace if reached and limit["slowest"] <= pace <= limit["fastest"] else None
 
 
 def _is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:

@@ -41,7 +41,7 @@ THRESHOLDS = {
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 
 
-@diagnosis(needs=("grad_l2", "weight_l2"), window=3, thresholds=THRESHOLDS)
+@diagnosis(needs=("grad_l2", "weight_l2"), window=3, thresholds=THRESHOLDS, absolute=True)
 def exploding(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients far larger than their weights, or than they were, where the loss suffers."""
     limit = Limits("exploding", policy, THRESHOLDS)

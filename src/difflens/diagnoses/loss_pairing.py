@@ -28,7 +28,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 
-@diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS)
+@diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS, absolute=True)
 def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
     limit = Limits("loss-pairing", policy, THRESHOLDS)

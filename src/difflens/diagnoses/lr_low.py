@@ -61,8 +61,8 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
         layers=[name for i, name in zip(order, seen.layers.named(order), strict=True)
                 if chosen[i]],
         cause="gradients arrive, and the learning rate makes next to nothing of them",
-        advice=[f"multiply the learning rate by about {factor:g}: updates near a thousandth of "
-                "the weights are usual"],
+        advice=[f"multiply the learning rate by about {factor:g}",
+                "aim at updates near a thousandth of the weights"],
         signs=[below(fastest, limit["update"])],
         fix=Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip

@@ -143,8 +143,8 @@ def _told(seen: Sight, limit: Limits, chosen: list[int], code: str) -> RunFindin
         cause="the optimiser was built from other parameters than these"
         if forgotten
         else "the graph is cut behind them (detach, no_grad, .data, numpy), or they are not used",
-        advice=["give the optimiser all parameters; where they are frozen on purpose, say so with "
-                "requires_grad_(False)"]
+        advice=["give the optimiser all parameters",
+                "where they are frozen on purpose, say so with requires_grad_(False)"]
         if forgotten
         else ["take the detach() or no_grad() out of the forward pass",
               "where they are frozen on purpose, say so with requires_grad_(False)"],

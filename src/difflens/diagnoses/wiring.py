@@ -36,7 +36,7 @@ def wiring(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("wiring", policy, THRESHOLDS)
     seen = sight(history)
     yield from _piled_up(seen, limit)
-    yield from _in_eval_mode(seen, limit)
+    yield from _in_eval_mode(seen)
 
 
 def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
@@ -80,7 +80,7 @@ def _growth(seen: Sight) -> tuple[float | None, float | None]:
     return float(np.median(norms[5:10]) / norms[0]), float(np.nanmedian(moves))
 
 
-def _in_eval_mode(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+def _in_eval_mode(seen: Sight) -> Iterator[RunFinding]:
     found: Any = seen.history.fact("eval_modules")
     names = [str(each) for each in found] if isinstance(found, (list, tuple)) else []
     if not names or seen.points < 3:

@@ -63,7 +63,7 @@ def network_level(
         "gradient_distribution": spread,
         "overall_gradient_health": overall_health(counts, nonfinite=spread.nonfinite),
         "policy": _policy(level, window, stability_threshold),
-        "missing": because("the layers' depths", "not filled here", "depth_profile"),
+        "missing": not_before("Standard", "depth_profile"),  # the analyser fills it
     }
     if not spread.n:
         return _nothing(known, signals)

@@ -95,7 +95,7 @@ def correlated_slope(
     line = theil_sen(times, values, level)
     if line is None or line.low is None or line.high is None:
         return None
-    phi = max(0.0, autocorrelation(*_in_blocks(*_ordered(times, values))))
+    phi = max(0.0, _phi(*_in_blocks(*_ordered(times, values)), line.value))
     factor = ((1 + phi) / (1 - phi)) ** 0.5
     low, high = line.value - line.low, line.high - line.value
     return CorrelatedSlope(
@@ -163,11 +163,12 @@ def mann_kendall(
     if not len(values):
         return Trend(0, 1.0, 0.0, 0, "no points")
     when, what = _in_blocks(*_ordered(range(len(values)) if times is None else times, values))
-    n, s = len(what), _s(when, what)
+    n, slopes = len(what), _slopes(when, what)
+    s = int((slopes > 0).sum()) - int((slopes < 0).sum())
     if n <= SHORT:
         note = "exact: too few points to allow for autocorrelation"
         return Trend(s, _exact_p(when, what, abs(s)), 0.0, len(values), note)
-    phi = autocorrelation(when, what)
+    phi = _phi(when, what, _middle(slopes))
     null = _null(round(phi / _GRAIN), n, surrogates, seed)
     p = (1 + int((null >= abs(s)).sum())) / (surrogates + 1)
     return Trend(s, p, phi, len(values), _note(phi, n, len(values)))
@@ -177,15 +178,22 @@ def autocorrelation(
     times: Sequence[float] | NDArray[Any], values: Sequence[float] | NDArray[Any]
 ) -> float:
     """Estimate phi of an AR(1) around a straight line: (n r + 2)/(n - 4), at most 0.98."""
+    when, what = _ordered(times, values)
+    return _phi(when, what, _middle(_slopes(*_in_blocks(when, what))))
+
+
+def _middle(slopes: NDArray[Any]) -> float:
     import numpy as np
 
-    if len(values) < 5:
+    return float(np.median(slopes)) if slopes.size else 0.0
+
+
+def _phi(when: NDArray[Any], what: NDArray[Any], slope: float) -> float:
+    import numpy as np
+
+    if len(what) < 5 or when[0] == when[-1]:
         return 0.0
-    when, what = _ordered(times, values)
-    slopes = _slopes(*_in_blocks(when, what))
-    if not slopes.size:
-        return 0.0
-    residual = what - float(np.median(slopes)) * when
+    residual = what - slope * when
     residual = residual - residual.mean()
     energy = float(residual @ residual)
     if energy <= len(what) * (1e-12 * float(np.abs(what).max())) ** 2:
@@ -224,13 +232,6 @@ def _null(grains: int, n: int, surrogates: int, seed: int) -> NDArray[Any]:
 
     null = s_of_each(first_order(grains * _GRAIN, n, surrogates, seed))
     return np.abs(null)  # type: ignore[no-any-return]
-
-
-def _s(when: NDArray[Any], what: NDArray[Any]) -> int:
-    before, after = _pairs(len(when))
-    rises, falls = what[after] > what[before], what[after] < what[before]
-    later = when[after] > when[before]
-    return int((rises & later).sum()) - int((falls & later).sum())
 
 
 def s_of_each(series: NDArray[Any]) -> NDArray[Any]:

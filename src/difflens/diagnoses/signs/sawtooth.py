@@ -15,6 +15,7 @@ from .losses import Losses
 
 _LEAST = 30
 _MEMORY = 0.3
+_TOOTH = 1.1  # of ln: a jump is at least threefold
 _COVER = 0.4  # of the run: teeth stand all along it
 _HIGH = 0.5  # of the start: a jump goes up to about where it began
 
@@ -42,7 +43,7 @@ def sawtooth(loss: Losses) -> Sawtooth | None:
     centred = values - values.mean()
     memory = float((centred[1:] * centred[:-1]).sum() / max((centred**2).sum(), 1e-300))
     usual = 1.4826 * float(np.median(np.abs(moves - np.median(moves))))
-    large = moves > max(4 * usual, 0.5)
+    large = moves > max(4 * usual, _TOOTH)
     high = loss.values[1:] > _HIGH * loss.start
     jumps = np.flatnonzero(large & high)
     if not len(jumps) or memory < _MEMORY:
