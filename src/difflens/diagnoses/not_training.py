@@ -68,7 +68,7 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
         {"points": n, "points_threshold": limit["points"], "optimizer_steps": called,
          "layers_moved": 0},
         since=int(seen.steps[0]),
-        layers=[layer.name for layer in seen.history.info.layers if layer.trainable],
+        layers=_in_order(seen),
         cause="the optimiser never takes a step"
         if not called
         else "the optimiser steps, but holds other parameters than the model's",
@@ -78,6 +78,12 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
         signs=[above(n, limit["points"] / 2)],
         fix=Fix("call_step") if not called else Fix("add_to_optimizer", {"layers": []}),
     )  # fmt: skip
+
+
+def _in_order(seen: Sight) -> list[str]:
+    layers = seen.history.info.layers
+    order = sorted(range(len(layers)), key=lambda i: place(layers, i))
+    return [layers[i].name for i in order if layers[i].trainable]
 
 
 def _some_stand_still(

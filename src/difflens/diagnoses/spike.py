@@ -62,8 +62,17 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=["rewind to before the step and leave that batch out", "clip gradients",
                 "check the schedule for a step with a wrong learning rate"],
         signs=[above(deviations, limit["deviations"]), above(height, 1.0)],
-        fix=Fix("rewind_and_skip", {"step": where if where is not None else step}),
+        fix=Fix("rewind_and_skip", {"step": where}) if caused else _clip(seen, step),
     )  # fmt: skip
+
+
+def _clip(seen: Sight, step: int) -> Fix | None:
+    """Offer the usual gradient norm as a bound, where it is known."""
+    norms = seen.history.course.global_norm()
+    before = None if norms is None else norms[seen.steps < step][-20:]
+    if before is None or not np.isfinite(before).any():
+        return None
+    return Fix("clip_gradients", {"max_norm": float(np.nanmedian(before))})
 
 
 def _severity(seen: Sight, limit: Limits, at: int, caused: bool) -> RunSeverity:

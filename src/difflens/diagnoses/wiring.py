@@ -25,7 +25,7 @@ THRESHOLDS = {
         0.1, "median change of ln of the gradient norm from point to point: a sum over steps is "
         "smooth, the gradient of a batch is not"),
     "growth": Threshold(
-        1.25, "growth of the gradient norm over the first points: sums of gradients grow, gradients "
+        1.25, "growth of the gradient norm over the first points: sums grow, gradients "
         "that are cleared after the forward pass, which is fine, do not"),
 }  # fmt: skip
 

@@ -82,7 +82,7 @@ def line_of(folder: Path) -> RunLine:
             created, layout_id = reader.info.created, reader.layout_id
             notes, damage = reader.notes, tuple(reader.damage)
         tail = read_tail(first)
-        if tail.layout_id not in (layout_id, 0):  # it changed in mid-run: that info is further down
+        if tail.times and tail.layout_id != layout_id:  # it changed: that info is further down
             info = _info_of_tail(first, tail)
     except RunError as error:
         return RunLine(**shared, state="unreadable", damage=(error.reason,))

@@ -77,8 +77,7 @@ class RunReader:
         """Yield the frames that are whole, from where the last call ended."""
         for head, payload in self.records():
             if head.kind == FRAME:
-                # A frame that names no layout is known by its size alone.
-                known = head.layout in (self.layout_id, 0)
+                known = head.layout == self.layout_id
                 frame = frame_of(payload, self.info) if known else None
                 if frame is not None:
                     yield frame

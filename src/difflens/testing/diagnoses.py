@@ -163,7 +163,7 @@ def _with_layers(
 
     extremes = history.extremes
     if turned:
-        extremes = type(extremes)(*(each[:, ::-1] for each in extremes))
+        extremes = extremes._make(each[:, ::-1] for each in extremes)
     return history._replace(
         info=info, course=course(history.course), recent=course(history.recent), extremes=extremes
     )

@@ -177,7 +177,7 @@ def _oscillating() -> History:
 def _slow() -> History:
     import numpy as np
 
-    return recorded(2.3 * (1 - 2e-4 * np.arange(200)) * noise(200, 0.01), update_l2=1e-4)
+    return recorded(2.3 * (1 - 2e-4 * np.arange(200)) * noise(200, 0.01), update_l2=1e-3)
 
 
 def _plateau() -> History:

@@ -130,6 +130,8 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
         return cause.fix == effect.fix and cause is not effect
     if cause.severity == "info" or effect.name not in EXPLAINS.get(cause.name, set()):
         return False
+    if cause.name == "spike" and (cause.fix is None or cause.fix.code != "rewind_and_skip"):
+        return False  # a leap without a cause of its own explains nothing
     if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
         return True
     slack = _LEAP if effect.name == "spike" else _SLACK
