@@ -185,7 +185,7 @@ def test_the_readme_is_short_and_leaves_room_for_the_bench():
 
     before, _, rest = text.partition("<!-- bench:begin -->")
     table, _, after = rest.partition("<!-- bench:end -->")
-    assert len((before + after).splitlines()) <= 130
+    assert len((before + after).splitlines()) <= 150
     assert "Measured by `make bench`" in table
 
 

@@ -38,6 +38,13 @@ def test_what_is_given_by_name_lands_in_its_place_and_the_rest_is_missing(tmp_pa
     assert is_missing(frame.layers).all()
 
 
+def test_a_scalar_that_the_layout_does_not_have_is_told_not_dropped(tmp_path):
+    with RunWriter(tmp_path, info_of()) as writer:
+        with pytest.raises(RunError, match="the scalar 'other' is not in the run's layout"):
+            writer.append(1, {"scalar1": 7.0, "other": 1.0}, no_layers(2, 3))
+        assert writer.sequence == 0
+
+
 def test_a_run_that_is_there_is_an_error(tmp_path):
     written(tmp_path, info_of(), [])
 

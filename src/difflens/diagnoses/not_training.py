@@ -24,16 +24,18 @@ THRESHOLDS = {
 }
 
 
-@diagnosis(needs=("update_l2",), window=5, thresholds=THRESHOLDS)
+@diagnosis(needs=(), window=5, thresholds=THRESHOLDS)
 def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find trainable layers that no step moves, and say which link is missing."""
     limit = Limits("not-training", policy, THRESHOLDS)
     seen = sight(history)
     updates = history.course.field("update_l2")
-    if updates is None:
-        return
     active = _active(seen)
     if int(active.sum()) < limit["points"]:
+        return
+    if updates is None:
+        if _is_never_stepped(history):
+            yield from _nothing_moves(seen, limit, active)
         return
     layers = history.info.layers
     meant = [i for i, layer in enumerate(layers) if layer.trainable]
@@ -45,6 +47,11 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
         yield from _nothing_moves(seen, limit, active)
         return
     yield from _some_stand_still(seen, limit, still, active)
+
+
+def _is_never_stepped(history: History) -> bool:
+    calls = history.course.scalar("optimizer_steps")
+    return calls is not None and bool((calls[np.isfinite(calls)] == 0).all())
 
 
 def _active(seen: Sight) -> Any:

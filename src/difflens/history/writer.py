@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from ..errors import RunError
+from ..escape import for_terminal
 from ..runs import Note, RunInfo
 from .format import (
     FRAME,
@@ -188,6 +189,10 @@ class RunWriter:
 
     def _in_order(self, given: Mapping[str, float]) -> NDArray[np.float64]:
         values = no_scalars(len(self.info.scalars))
+        unknown = given.keys() - set(self.info.scalars)
+        if unknown:
+            said = f"the scalar '{for_terminal(min(unknown), 80)}' is not in the run's layout"
+            raise RunError(self.path.parent, said, hint="describe() it first")
         for place, name in enumerate(self.info.scalars):
             if name in given:
                 values[place] = given[name]

@@ -174,7 +174,7 @@ def _scaled(history: History, factor: float) -> History:
     info = history.info
     losses = [i for i, name in enumerate(info.scalars) if "loss" in name and name != "loss_scale"]
     grads = [i for i, name in enumerate(info.fields)
-             if name.startswith("grad_") and name not in ("grad_nonfinite", "grad_zeros")]  # fmt: skip
+             if name.startswith("grad_") and name[5:] not in ("nonfinite", "zeros")]  # fmt: skip
 
     def course(old: Course) -> Course:
         scalars, layers = old._scalars.copy(), old._layers.copy()  # noqa: SLF001

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...history.history import History
 
 _RECENT = 30
+_SWAMPED = 0.5  # update by weight above which the weights after a step say little of those before
 
 
 class Layers:
@@ -55,8 +56,26 @@ class Layers:
         """Update by weight over the points."""
         return self._by_weight("update_l2")
 
+    @cached_property
+    def weights(self) -> NDArray[Any] | None:
+        """The norm of each matrix before the step of the point, as far as it can be known.
+
+        The monitor records weights after the step: those before it are of the point before. At
+        the first point they are what is left of them, and where the step was as large as the
+        weights, what kaiming would have made them.
+        """
+        after, updates = self.field("weight_l2"), self.field("update_l2")
+        if after is None or not len(after):
+            return after
+        first = after[:1].astype(np.float64)
+        if updates is not None:
+            usual = np.array([_kaiming(self.of(i)) for i in range(len(self.matrices))])
+            swamped = (updates[:1] > _SWAMPED * after[:1]) & np.isfinite(usual)
+            first = np.where(swamped | ~np.isfinite(first), usual, first)
+        return np.concatenate([first, after[:-1]])
+
     def _by_weight(self, name: str) -> NDArray[Any] | None:
-        above, weights = self.field(name), self.field("weight_l2")
+        above, weights = self.field(name), self.weights
         if above is None or weights is None:
             return None
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -91,16 +110,19 @@ class Layers:
 
 
 def initial_scales(layers: Layers) -> NDArray[Any]:
-    """Give the rms of each matrix at the first point by that of kaiming, sqrt(2/fan_in)."""
-    weights = layers.field("weight_l2")
-    counts = np.array([layers.of(i).count or np.nan for i in range(len(layers.matrices))])
-    if weights is None or not len(weights) or np.isnan(counts).all():
+    """Give the norm of each matrix before the first step by that of kaiming."""
+    weights = layers.weights
+    if weights is None or not len(weights):
         return np.zeros(0)
-    outputs = np.array(
-        [layers.of(i).shape[0] if layers.of(i).shape else np.nan for i in range(len(counts))]
-    )
-    fan_in = counts / outputs
-    return np.asarray(weights[0] / np.sqrt(counts) / np.sqrt(2 / fan_in))
+    usual = np.array([_kaiming(layers.of(i)) for i in range(len(layers.matrices))])
+    return np.zeros(0) if np.isnan(usual).all() else np.asarray(weights[0] / usual)
+
+
+def _kaiming(layer: Layer) -> float:
+    """Give the norm that kaiming gives a matrix, sqrt(2/fan_in) a weight (He et al. 2015)."""
+    if not layer.count or len(layer.shape) < 2:
+        return float("nan")
+    return float((2 * layer.shape[0]) ** 0.5)
 
 
 def is_matrix(layer: Layer) -> bool:
