@@ -105,7 +105,12 @@ def watched(folder: Path, **how: Any) -> Callable[[Any, Any], Any]:
     @contextmanager
     def entered(model: Any, optimizer: Any) -> Iterator[Callable[[Any], None]]:
         with monitor(model, optimizer, folder / "run", overwrite=True, **how) as watch:
-            yield lambda loss: watch.step(loss)
+
+            def tell(loss: Any) -> bool:
+                watch.step(loss)
+                return not watch.is_quiet
+
+            yield tell
 
     return entered
 
@@ -181,6 +186,8 @@ def syncs(torch: Any, model: Any, folder: Path) -> None:
                     tell(loss)
             finally:
                 torch.cuda.set_sync_debug_mode("default")
+            if not tell(loss):
+                raise SystemExit("the monitor went quiet: it would have synchronised")
     print("no synchronisation in the loop: fused and foreach", flush=True)
 
 

@@ -115,6 +115,11 @@ class Monitor:
         return bool(self._alarm.should_stop)
 
     @property
+    def is_quiet(self) -> bool:
+        """Did something of ours go wrong, so that nothing is read any more?"""
+        return bool(self._hook.is_quiet)
+
+    @property
     def dropped(self) -> int:
         """How many steps could not be kept."""
         return int(self._recorder.dropped)

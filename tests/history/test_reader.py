@@ -1,5 +1,7 @@
 """A reader yields whole frames and nothing else, whatever happened to the file."""
 
+import random
+import time
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -338,3 +340,53 @@ def test_a_layout_is_named_by_the_sum_of_its_info():
     assert layout_of(payload) == crc32(b"".join(payload))
     assert len(b"".join(payload)) % 8 == 0
     assert no_layers(1, 2).shape == (1, 2)
+
+
+def test_thousands_of_layouts_are_gathered_in_a_moment(tmp_path):
+    """Room for all layers is made once: one at a time would copy the run for each of them."""
+    with RunWriter(tmp_path, RunInfo(fields=("f",), scalars=())) as writer:
+        for i in range(2000):
+            writer.describe(RunInfo(layers=(Layer(str(i)),), fields=("f",), scalars=()))
+            writer.append(i, no_scalars(0), np.full((1, 1), i, np.float32))
+    start = time.perf_counter()
+    history = read_history(tmp_path)
+
+    assert time.perf_counter() - start < 20
+    assert (history.frames, len(history.info.layers)) == (2000, 2000)
+    assert history.extremes.highest.tolist() == [list(range(2000))]
+
+
+def test_layouts_that_are_too_large_together_are_refused(tmp_path):
+    names = [str(i) for i in range(5000)]
+    with RunWriter(tmp_path, RunInfo(fields=tuple(names), scalars=()), announce=False) as writer:
+        writer.append(0, no_scalars(0), no_layers(5000, 0))
+        writer.describe(RunInfo(layers=tuple(map(Layer, names)), fields=(), scalars=()))
+        writer.append(1, no_scalars(0), no_layers(0, 5000))
+
+    with pytest.raises(RunError, match="in all a frame of 100000032 bytes"):
+        read_history(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(1000, id="ci"), pytest.param(5000, id="full", marks=pytest.mark.slow)]
+)
+def test_mutants_give_frames_that_were_written_or_one_line(tmp_path, count):
+    draw, frames = random.Random(5), random_frames(info_of(), 4)
+    path = written(tmp_path, info_of(), frames)
+    good, right, whole = path.read_bytes(), {bits(each) for each in frames}, 0
+    for _ in range(count):
+        mutant = bytearray(good)
+        for _ in range(draw.randint(1, 3)):
+            at, cut = draw.randrange(len(mutant)), draw.choice([0, 1, 4, 24, 100, 500])
+            mutant[at : at + cut] = draw.choice(
+                [b"", bytes([draw.randrange(256)]), draw.randbytes(4), good[: draw.choice([4, 24])]]
+            )
+            mutant = mutant or bytearray(b"D")
+        path.write_bytes(mutant)
+        with suppress(RunError):
+            found = read(path)
+            assert set(found) <= right
+            read_history(path)
+            whole += bool(found)
+
+    assert whole > count // 4

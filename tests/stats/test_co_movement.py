@@ -38,8 +38,7 @@ def test_plain_correlations_would_pair_half_of_them():
 def test_p_of_independent_series_is_even(repeats):
     random = np.random.default_rng(6)
     found = [
-        co_movements(random.standard_normal((100, 2)), alpha=1.0).pairs[0].p
-        for _ in range(repeats)
+        co_movements(random.standard_normal((100, 2)), alpha=1.0).pairs[0].p for _ in range(repeats)
     ]
 
     assert near(float(np.mean(np.array(found) <= 0.05)), 0.05, repeats, slack=0.01)

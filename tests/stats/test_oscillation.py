@@ -37,9 +37,7 @@ def test_alternation_turns_more_often_than_noise_and_a_slope_never():
 @given(SERIES)
 def test_turns_are_those_counted_by_hand(values):
     kept = [value for i, value in enumerate(values) if not i or value != values[i - 1]]
-    by_hand = sum(
-        (b - a) * (c - b) < 0 for a, b, c in zip(kept, kept[1:], kept[2:], strict=False)
-    )
+    by_hand = sum((b - a) * (c - b) < 0 for a, b, c in zip(kept, kept[1:], kept[2:], strict=False))
 
     assert turning_points(values).count == by_hand
 

@@ -18,8 +18,7 @@ def noise(random, phi, n):
 def outcomes(phi, slope, repeats, n=400):
     random, time = np.random.default_rng(6), np.arange(n)
     found = [
-        plateau(time, noise(random, phi, n) + slope * time, MARGIN).outcome
-        for _ in range(repeats)
+        plateau(time, noise(random, phi, n) + slope * time, MARGIN).outcome for _ in range(repeats)
     ]
     return {word: found.count(word) / repeats for word in ("plateau", "moving", "cannot_tell")}
 

@@ -84,7 +84,7 @@ def test_sagemaker_takes_the_first_update_of_a_zero_bias_for_a_huge_one():
     ],
 )
 def test_sagemaker_names_what_its_rule_is_for(changes, name):
-    assert name in names(sagemaker.alarms_but_loss(a_run(**changes)))
+    assert name in names(sagemaker.alarms(a_run(**changes)))
 
 
 def test_autotrainer_asks_about_gradients_only_where_the_accuracy_is_bad():

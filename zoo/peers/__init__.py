@@ -14,12 +14,12 @@ Peer = Callable[[Seen], list[Alarm]]
 
 PEERS: dict[str, Peer] = {
     "SageMaker Debugger": sagemaker.alarms,
-    "SageMaker, no LossNotDecreasing": sagemaker.alarms_but_loss,
+    "SageMaker, no loss rules": sagemaker.alarms_but_loss,
     "AutoTrainer": autotrainer.alarms,
     "seed analyzer": seed_analyzer.alarms,
     "seed animator": seed_animator.alarms,
 }
-LIVE = {"SageMaker Debugger", "SageMaker, no LossNotDecreasing", "AutoTrainer", "seed animator"}
+LIVE = {"SageMaker Debugger", "SageMaker, no loss rules", "AutoTrainer", "seed animator"}
 
 
 def peer_verdicts(folder: Path, epoch: int) -> dict[str, Verdict]:

@@ -19,13 +19,13 @@ _BACK = 10  # steps over which the loss must have fallen
 
 def alarms(run: Seen) -> list[Alarm]:
     """Give the first alarm of every rule."""
-    return [*alarms_but_loss(run), *_loss_not_decreasing(run)]
+    return [*alarms_but_loss(run), *_loss_not_decreasing(run), *_over_fit(run)]
 
 
 def alarms_but_loss(run: Seen) -> list[Alarm]:
-    """Leave out the rule that fires on every run with noise in its loss."""
+    """Leave out the two rules about the loss, which fire on every run that has noise in it."""
     rules: tuple[Callable[[Seen], Iterator[Alarm]], ...] = (
-        _vanishing, _exploding, _dead, _saturated, _updates, _over_fit, _initialised, _unchanged,
+        _vanishing, _exploding, _dead, _saturated, _updates, _initialised, _unchanged,
         _all_zero, _inputs,
     )  # fmt: skip
     return [alarm for rule in rules for alarm in rule(run)]

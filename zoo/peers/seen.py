@@ -60,7 +60,7 @@ def seen(folder: Path, epoch: int) -> Seen:
 
     def field(name: str) -> NDArray[Any]:
         values = course.field(name)
-        return np.full(shape, np.nan) if values is None else values
+        return np.full(shape, np.nan) if values is None else values.astype(np.float64)
 
     def scalar(name: str) -> NDArray[Any]:
         values = course.scalar(name)

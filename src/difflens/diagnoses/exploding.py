@@ -103,7 +103,7 @@ def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
     given: Any = seen.history.fact("input")
     if isinstance(given, dict) and (given.get("features_std_max") or 0) > 10:
         return Fix("scale_inputs")
-    if len(scales) and np.nanmax(scales) < _LARGE:
+    if seen.loss.chance is None and len(scales) and np.nanmax(scales) < _LARGE:
         return Fix("scale_targets")
     kinds = {layer.activation for layer in seen.history.info.layers}
     scheme = "kaiming" if "ReLU" in kinds or not kinds - {""} else "xavier"

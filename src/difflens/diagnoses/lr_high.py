@@ -30,6 +30,8 @@ THRESHOLDS = {
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
 }  # fmt: skip
 
+_AIM = 0.015  # of the weights: what a first update of a sound run changes
+
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=8, thresholds=THRESHOLDS)
 def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
@@ -104,7 +106,7 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
     sizes = (np.zeros(0) if ratios is None
              else np.nan_to_num(ratios[place : place + 5], posinf=1e30).max(axis=0))  # fmt: skip
     worst = np.argsort(-sizes, kind="stable")
-    factor = float(np.clip(0.003 / peak, 0.001, 0.3))
+    factor = _factor(seen, peak)
     return finding(
         "lr-high",
         "critical",
@@ -118,15 +120,26 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
         advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=_fix(seen, factor),
+        fix=Fix("scale_lr", {"factor": float(f"{factor:.2g}")}),
     )  # fmt: skip
 
 
-def _fix(seen: Sight, factor: float) -> Fix:
+def _factor(seen: Sight, peak: float) -> float:
+    """Give the factor that would make updates about a hundredth of the weights.
+
+    The first update tells best: later ones grew with the harm. Momentum m adds up to 1/(1 - m)
+    of it. Where the learning rate itself grew, its first value was not the fault, and the peak
+    counts.
+    """
+    rates, typical = seen.lr, seen.layers.typical_update
+    known = np.zeros(0) if rates is None else rates[np.isfinite(rates)]
+    rising = len(known) > 0 and float(known.max()) > 2 * float(known[0])
+    first = np.zeros(0) if typical is None else typical[:2][np.isfinite(typical[:2])]
+    if rising or not len(first) or float(first[0]) <= 0:
+        return float(np.clip(0.003 / peak, 0.001, 0.3))
     momentum = seen.history.info.optimizer.get("momentum")
-    if isinstance(momentum, (int, float)) and momentum > 0.95:
-        return Fix("lower_momentum", {"value": 0.9})
-    return Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+    held = float(momentum) if isinstance(momentum, (int, float)) and 0 < momentum < 1 else 0.0
+    return float(np.clip(_AIM * (1 - held) / float(first[0]), 0.001, 0.3))
 
 
 def _rate(seen: Sight) -> dict[str, float]:

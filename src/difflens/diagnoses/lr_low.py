@@ -27,6 +27,8 @@ THRESHOLDS = {
     "points": Threshold(10, "points over which it must last"),
 }
 
+_AIM = 7e-3  # of the weights: what a first update of a sound run changes
+
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=10, thresholds=THRESHOLDS)
 def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
@@ -49,7 +51,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     rate = float(known[-1]) if len(known) else None
     if rate is not None and rate < limit["decay"] * float(known.max()):
         return  # a schedule took it down: that is told as a plateau
-    factor = float(f"{min(1e-3 / fastest, 1e5):.1g}")
+    factor = float(f"{min(_AIM / float(np.median(updates[chosen])), 1e6):.1g}")
     order = np.argsort(updates, kind="stable")
     yield finding(
         "lr-low",
@@ -62,7 +64,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
                 if chosen[i]],
         cause="gradients arrive, and the learning rate makes next to nothing of them",
         advice=[f"multiply the learning rate by about {factor:g}",
-                "aim at updates near a thousandth of the weights"],
+                "aim at first updates near a hundredth of the weights"],
         signs=[below(fastest, limit["update"])],
         fix=Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip

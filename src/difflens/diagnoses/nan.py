@@ -57,6 +57,7 @@ def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
             "share_of_frames": share,
             "layers_hit": len(names),
             "weights_hit": weights,
+            "came_from": _kind(history, since),
             **_before(history, since),
         },
         since=since,
@@ -136,14 +137,28 @@ def _is_sudden(history: History, since: int) -> bool:
 
 
 def _kind(history: History, since: int) -> str:
-    """Guess from the loss: an operation that fails again and again, or one bad sample."""
-    loss = history.course.scalar("loss")
-    if loss is None:
-        return "sample"
-    at = history.course.steps >= since
-    infinite = bool(np.isinf(loss[at][:1]).any())
-    before = int((~at).sum())
-    return "operation" if infinite or before < 20 else "sample"
+    """Tell where it came from: an operation of the loss, or a sample that went in.
+
+    A bad sample is in the activations already. An operation of the loss leaves them finite, and
+    units that are not active keep a finite gradient.
+    """
+    course = history.course
+    at = int(np.searchsorted(course.steps, since))
+    active = course.field("act_mean")
+    if active is not None and at < len(active):
+        known = ~course.missing("act_mean")[at]
+        if known.any():
+            return "operation" if np.isfinite(active[at][known]).all() else "sample"
+    hit = course.field("grad_nonfinite")
+    if hit is not None and at < len(hit):
+        with np.errstate(invalid="ignore"):
+            shares = hit[at] / course.counts
+        shares = shares[np.isfinite(shares)]
+        if len(shares) and shares.max() > 0:
+            return "operation" if shares.min() < 1 else "sample"
+    loss = course.scalar("loss")
+    infinite = loss is not None and at < len(loss) and bool(np.isinf(loss[at]))
+    return "operation" if infinite else "sample"
 
 
 def _fix(history: History, since: int) -> Fix:

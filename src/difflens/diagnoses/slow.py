@@ -24,6 +24,8 @@ THRESHOLDS = {
     "points": Threshold(40, "points over which it must last"),
 }
 
+_AIM = 7e-3  # of the weights: what a first update of a sound run changes
+
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=40, thresholds=THRESHOLDS)
 def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
@@ -41,7 +43,7 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     pace = float(np.median(late))
     if not 0 < pace < limit["update"]:
         return
-    factor = float(f"{min(2e-3 / pace, 1e4):.1g}")
+    factor = float(f"{min(_AIM / pace, 1e4):.1g}")
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",

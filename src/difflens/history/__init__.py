@@ -66,9 +66,11 @@ def history_of(source: FrameSource) -> History:
     from .building import Builder
 
     builder = Builder(source.info)
-    info = source.info
+    info = first = source.info
     for frame in source.frames():
         if source.info is not info:
+            if info is first:  # room for all that will come, made once
+                builder.describe(source.layout())
             info = source.info
             builder.describe(info)
         builder.add(frame)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import RunError
 from ..runs import Note, RunInfo
 from .course import Course
-from .format import frame_size
+from .format import frame_size, trouble_with
 from .frame import MISSING, MISSING_SCALAR, Frame, is_missing
 from .history import NEVER, Extremes, History, nothing_yet
 from .layout import Spread, layout, union
@@ -66,6 +67,9 @@ class Builder:
         """Go on with another layout: layers, fields or scalars that are new, or gone."""
         united = union(self.info, info)
         if layout(united) != layout(self.info):
+            reason = trouble_with(united)
+            if reason:
+                raise RunError(info.name or "run", f"in all {reason}")
             self._widen(united)
         self.info = united
         self._spread = None if layout(info) == layout(united) else Spread(info, united)

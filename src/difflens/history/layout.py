@@ -21,15 +21,14 @@ def layout(info: RunInfo) -> Layout:
     return info.scalars, info.fields, tuple(layer.name for layer in info.layers)
 
 
-def union(left: RunInfo, right: RunInfo) -> RunInfo:
-    """Give the info of `right` with what only `left` has; the newer word on a layer wins."""
-    newer = {layer.name: layer for layer in right.layers}
-    kept = [newer.pop(layer.name, layer) for layer in left.layers]
+def union(*infos: RunInfo) -> RunInfo:
+    """Give the last info with what only those before have; the newer word on a layer wins."""
+    layers = {layer.name: layer for info in infos for layer in info.layers}
     return msgspec.structs.replace(
-        right,
-        layers=(*kept, *newer.values()),
-        fields=tuple(dict.fromkeys((*left.fields, *right.fields))),
-        scalars=tuple(dict.fromkeys((*left.scalars, *right.scalars))),
+        infos[-1],
+        layers=tuple(layers.values()),
+        fields=tuple(dict.fromkeys(name for info in infos for name in info.fields)),
+        scalars=tuple(dict.fromkeys(name for info in infos for name in info.scalars)),
     )
 
 

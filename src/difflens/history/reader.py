@@ -21,6 +21,7 @@ from .format import (
     info_of,
     note_of,
     read_head,
+    trouble_with,
 )
 from .frame import Frame
 from .layout import union
@@ -124,12 +125,16 @@ class RunReader:
 
     def layout(self) -> RunInfo:
         """Give what all frames of the file hold together; where it was read to does not move."""
-        info: RunInfo | None = None
+        found: list[RunInfo] = []
         with RunReader(self.path, piece=HEAD_SIZE) as walker:
             for head, payload in walker.records(skip=FRAME):
                 if head.kind == INFO and walker._take_info(head, payload):
-                    info = walker.info if info is None else union(info, walker.info)
-        return info or self.info
+                    found.append(walker.info)
+        united = union(*found) if found else self.info
+        reason = trouble_with(united)
+        if reason:
+            raise RunError(self.path, f"in all {reason}")
+        return united
 
     def info_called(self, layout_id: int) -> RunInfo | None:
         """Find the info that frames call by that number, stepping from head to head."""

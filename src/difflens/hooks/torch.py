@@ -289,7 +289,7 @@ class TorchHook:
             not self._ranks.merges
             and len(begun) == 2  # noqa: PLR2004
             and [kind for kind, _, _ in begun] == [GRADIENT, WEIGHTS]
-            and all(promise[0] == self._all for _, _, promise in begun)
+            and all(each.always_counts and promise[0] == self._all for _, each, promise in begun)
         )
 
     def _with_activations(self, made: Any, active: dict[int, Any]) -> Any:

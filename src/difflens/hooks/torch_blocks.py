@@ -41,6 +41,8 @@ def block(sums: Sums, counts: Any, blank: Any, factor: float = 1.0) -> Any:
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         made = whole_block(sums.gradient, sums.weights, counts, factor)
+    counts_of = made[3:5]
+    counts_of[np.isnan(counts_of)] = blank  # a reader that did not count this time
     made[:5, ~sums.has_gradient] = blank
     made[5, ~sums.has_weights] = blank
     made[6, ~(sums.has_weights & sums.has_moves)] = blank
@@ -57,7 +59,7 @@ def whole_block(gradient: Any, weights: Any, counts: Any, factor: float = 1.0) -
     made = np.empty((len(LAYER_FIELDS), len(counts)), np.float32)
     columns = gradient.T
     made[0] = np.sqrt(columns[0])
-    made[1] = columns[1] / np.maximum(counts - columns[3], 1)
+    made[1] = columns[1] / np.fmax(counts - np.nan_to_num(columns[3]), 1)
     made[2:5] = columns[2:5]
     made[5:] = np.sqrt(weights.T[::5])  # squares and moves, the first and the last column
     if factor != 1.0:

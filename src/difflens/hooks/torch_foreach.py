@@ -1,7 +1,8 @@
 """Reads gradients and weights with torch's own multi-tensor reductions, where Triton is missing.
 
-Three norms over all gradients and two over all weights, without waiting for the device. Zeros are
-counted tensor by tensor, the one thing here that takes a launch for each of them.
+Three norms over all gradients and two over all weights, without waiting for the device. What is
+zero or not finite can only be counted tensor by tensor, a launch for each: that is done on one
+reading in sixteen, and is not recorded on the others.
 """
 
 from __future__ import annotations
@@ -12,9 +13,14 @@ from .torch_late import later
 from .torch_layers import local
 from .torch_readings import COLUMNS, Moved
 
+_COUNTED = 16  # readings of which one counts
+_LEAST = 1e-12  # magnitude from which on squares are floats with room to spare
+
 
 class ForeachReader:
     """Reads parameters on any device that torch has kernels for."""
+
+    always_counts = False
 
     def __init__(self, parameters: list[Any], device: Any) -> None:
         """Learn the parameters; copies of them are made when first needed."""
@@ -24,30 +30,45 @@ class ForeachReader:
         self._parameters = parameters
         self._copies: dict[int, Any] = {}
         self._versions: dict[int, int] = {}
+        self._readings = 0
+        self._easy: set[int] = set()  # gradients whose squares were floats the last time
+        self._wide = torch.float64 if device.type != "mps" else torch.float32
 
     def gradients(self, places: list[int]) -> Any:
         """Read the gradients that are there."""
         torch = self._torch
         found = [i for i in places if self._parameters[i].grad is not None]
-        tensors = [self._plain(self._parameters[i].grad) for i in found]
-        if not tensors:
+        if not found:
             return found, None
-        finite = [torch.isfinite(each) for each in tensors]
-        odd = [each.logical_not().sum() for each in finite]
-        squares = self._norms(tensors, 2).square()
-        kept = [torch.where(sure, each, 0) for sure, each in zip(finite, tensors, strict=True)]
-        zeros = [(each == 0).sum() for each in tensors]
+        tensors = [self._plain(self._parameters[i].grad) for i in found]
         columns = [
-            squares, self._norms(kept, 1), self._norms(kept, float("inf")),
-            torch.stack(odd), torch.stack(zeros), torch.zeros_like(squares),
-        ]  # fmt: skip
-        return found, later(torch.stack([each.double() for each in columns], 1))
+            self._norms(tensors, 2, found).square(),
+            self._norms(tensors, 1, found),
+            self._norms(tensors, float("inf"), found),
+            *self._counts(tensors),
+        ]
+        columns.append(torch.zeros_like(columns[0]))
+        return found, later(torch.stack(columns, 1))
 
-    def _norms(self, tensors: list[Any], order: float) -> Any:
-        # Norms in doubles: the squares of a vanished gradient are no floats.
-        wide = self._torch.float64 if self._device.type != "mps" else self._torch.float32
-        found = self._torch._foreach_norm(tensors, order, dtype=wide)  # noqa: SLF001
-        return self._torch.stack(found)
+    def _counts(self, tensors: list[Any]) -> list[Any]:
+        """Count what is not finite and what is zero, on one reading in so many: NaN elsewhere."""
+        torch = self._torch
+        self._readings += 1
+        if self._readings % _COUNTED != 1:
+            unknown = torch.full((len(tensors),), float("nan"), device=self._device)
+            return [unknown.to(self._wide)] * 2
+        odd = torch.stack([torch.isfinite(each).logical_not().sum() for each in tensors])
+        zeros = torch.stack([(each == 0).sum() for each in tensors])
+        return [odd.to(self._wide), zeros.to(self._wide)]
+
+    def _norms(self, tensors: list[Any], order: float, places: list[int]) -> Any:
+        """Give norms in the tensors' own precision, in doubles where squares would be lost."""
+        torch = self._torch
+        careful = [i not in self._easy for i in places]
+        if any(careful):
+            wide = torch._foreach_norm(tensors, order, dtype=self._wide)  # noqa: SLF001
+            return torch.stack(wide)
+        return torch.stack(torch._foreach_norm(tensors, order)).to(self._wide)  # noqa: SLF001
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """Take copies of weights that something else than the last step read has touched."""
@@ -69,13 +90,13 @@ class ForeachReader:
         copies = [self._copies[i] for i in places]
         moves = torch._foreach_sub(tensors, copies)  # noqa: SLF001
         torch._foreach_copy_(copies, tensors)  # noqa: SLF001
-        squares, nothing = self._norms(tensors, 2).square(), torch.zeros(len(places))
-        moved = self._norms(moves, 2).square()
-        nothing = nothing.to(squares.device)
+        squares = torch.stack(torch._foreach_norm(tensors, 2)).to(self._wide).square()  # noqa: SLF001
+        moved = torch.stack(torch._foreach_norm(moves, 2, dtype=self._wide)).square()  # noqa: SLF001
+        nothing = torch.zeros_like(squares)
         columns = [squares, nothing, nothing, nothing, nothing, moved]
         for i in places:
             self._versions[i] = self._parameters[i]._version  # noqa: SLF001
-        return places, later(torch.stack([each.double() for each in columns], 1))
+        return places, later(torch.stack(columns, 1))
 
     def _plain(self, tensor: Any) -> Any:
         tensor = local(tensor).detach()
@@ -100,7 +121,14 @@ class ForeachReader:
         import numpy as np
 
         places, promise = begun[0], begun[1]
-        return places, np.zeros((0, COLUMNS)) if promise is None else promise().numpy()
+        if promise is None:
+            return places, np.zeros((0, COLUMNS))
+        columns = promise().double().numpy()
+        largest = columns[:, 2]
+        if largest.any():
+            easy = (largest > _LEAST) & (largest < 1 / _LEAST)
+            self._easy = {place for place, sure in zip(places, easy, strict=True) if sure}
+        return places, columns
 
     def close(self) -> None:
         """Let go."""

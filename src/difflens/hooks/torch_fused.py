@@ -1,21 +1,27 @@
 """Reads all gradients of a GPU with one kernel, and all weights with one more; never waits.
 
-Each program of the kernel looks at a piece of one tensor and writes its sums to a place of its
+Each program of the kernel looks at pieces of tensors and writes their sums to places of their
 own; a second, small kernel adds them up tensor by tensor. Atomic additions were not taken: their
 order, and so the last digits, would change from run to run. Weights are read on a stream of their
-own while the next forward computes, against a copy that the same pass refreshes: one copy of the
-parameters is what it costs in memory. The loop's stream waits for that pass before the next step
-of the optimizer; the processor waits for nothing.
+own while the next forward computes, by few programs, because a forward is short of processors and
+not of memory; against a copy that the same pass refreshes: one copy of the parameters is what it
+costs in memory. The loop's stream waits for that pass before the next step of the optimizer; the
+processor waits for nothing.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from .torch_kernels import BLOCK, CHUNK, kernels
 from .torch_layers import local
 from .torch_readings import COLUMNS, IMAGE, Moved
+
+_FEW = 24  # programs that read weights beside a forward, of the 100 and more that could run
+
+_version = attrgetter("_version")
 
 
 @cache
@@ -31,32 +37,63 @@ def is_there() -> bool:
 class Table:
     """The pieces of some tensors of one dtype, as they lie on the device."""
 
-    def __init__(self, torch: Any, rows: list[int], counts: list[int], device: Any) -> None:
+    def __init__(self, torch: Any, rows: list[int], tensors: list[Any], device: Any) -> None:
         """Cut the tensors into pieces; `rows` are where their answers go."""
-        pieces = [-(-count // CHUNK) for count in counts]
-        tensors = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(pieces))
-        first = torch.tensor([0, *pieces]).cumsum(0)
-        starts = (torch.arange(int(first[-1])) - first[tensors]) * CHUNK
-        self.count = int(first[-1])
-        self.tensors = tensors.int().to(device)
-        self.starts, self.counts = starts.to(device), torch.tensor(counts).to(device)
-        self.first, self.rows = first.to(device), torch.tensor(rows).to(device)
-        self.partials = torch.empty((max(self.count, 1), COLUMNS), dtype=torch.float64, device=device)
-        self.addresses: list[int] = []
-        self.on_device: Any = None
+        counts = [each.numel() for each in tensors]
+        pieces = torch.tensor([-(-count // CHUNK) for count in counts])
+        owners = torch.repeat_interleave(torch.arange(len(counts)), pieces)
+        first = torch.cat([torch.zeros(1, dtype=torch.int64), pieces.cumsum(0)])
+        starts = (torch.arange(int(first[-1])) - first[owners]) * CHUNK
+        self.count, self.many, self.numbers = int(first[-1]), len(counts), rows
+        held = (owners.int(), starts, torch.tensor(counts), first, torch.tensor(rows))
+        sent = [each.pin_memory().to(device, non_blocking=True) for each in held]
+        self.owners, self.starts, self.counts, self.first, self.rows = sent
+        self.partials = torch.empty(
+            (max(self.count, 1), COLUMNS), dtype=torch.float64, device=device
+        )
+        self.addresses: Any = None
         self.is_aligned = False
 
     def point(self, torch: Any, addresses: list[int], device: Any) -> None:
-        """Say where the tensors lie; sent to the device only where they have moved."""
-        if addresses != self.addresses:
-            self.addresses = addresses
-            self.is_aligned = not any(address % 16 for address in addresses)
-            here = torch.tensor(addresses, dtype=torch.int64).pin_memory()
-            self.on_device = here.to(device, non_blocking=True)
+        """Say where the tensors lie, and behind them their copies."""
+        self.is_aligned = not any(address % 16 for address in addresses)
+        here = torch.tensor(addresses, dtype=torch.int64).pin_memory()
+        self.addresses = here.to(device, non_blocking=True)
+
+
+class Group:
+    """Tensors that are read together: their tables by dtype, and the answer's place."""
+
+    def __init__(self, torch: Any, places: list[int], tensors: list[Any], device: Any) -> None:
+        """Cut them up; this is done once, and again where they change."""
+        rows: dict[Any, list[int]] = {}
+        for row, tensor in enumerate(tensors):
+            rows.setdefault(tensor.dtype, []).append(row)
+        self.places = places
+        self.dtypes = [each.dtype for each in tensors]
+        self.counts = [each.numel() for each in tensors]
+        self.tables = {
+            dtype: Table(torch, own, [tensors[row] for row in own], device)
+            for dtype, own in rows.items()
+        }
+        self.out = torch.zeros((len(tensors), COLUMNS), dtype=torch.float64, device=device)
+        self.addresses: list[int] = []
+        self.versions: list[int] = []
+
+    def point(self, torch: Any, addresses: list[int], copies: list[int], device: Any) -> None:
+        """Say where all of them lie; sent to the device only where something moved."""
+        if addresses == self.addresses:
+            return
+        self.addresses = addresses
+        for table in self.tables.values():
+            own = [addresses[row] for row in table.numbers]
+            table.point(torch, own + [copies[row] for row in table.numbers if copies], device)
 
 
 class FusedReader:
     """Reads parameters on one CUDA device."""
+
+    always_counts = True
 
     def __init__(self, parameters: list[Any], device: Any) -> None:
         """Learn the parameters; tables and copies are made when first needed."""
@@ -65,36 +102,57 @@ class FusedReader:
         self._torch, self._device = torch, device
         self._parameters = parameters
         self._look, self._fold = kernels()
+        self._address = torch.Tensor.data_ptr
         self._types = {torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16",
                        torch.bfloat16: "bf16"}  # fmt: skip
         self._copies: dict[int, Any] = {}
-        self._versions: dict[int, int] = {}
-        self._tables: dict[Any, Table] = {}
+        self._groups: dict[tuple[str, int], Group] = {}
         self._side = torch.cuda.Stream(device)
         self._weights_read: Any = None
         self._seconds = {"gradients": 0.0, "weights": 0.0}
 
     def gradients(self, places: list[int]) -> Any:
         """Read the gradients that are there, on the loop's own stream."""
-        found = [i for i in places if self._parameters[i].grad is not None]
-        tensors = [self._dense(self._parameters[i].grad) for i in found]
-        return self._read("gradients", found, tensors, [])
+        group = self._groups.get(("gradients", id(places)))
+        usual = group is not None and group.places is places and self._usual(group)
+        if not usual:
+            found = [i for i in places if self._parameters[i].grad is not None]
+            tensors = [self._dense(self._parameters[i].grad) for i in found]
+            whole = len(found) == len(places)
+            group = Group(self._torch, places if whole else found, tensors, self._device)
+            if whole:
+                self._groups["gradients", id(places)] = group
+            usual = list(map(self._address, tensors))
+        assert group is not None  # noqa: S101  it was made where there was none
+        group.point(self._torch, usual, [], self._device)
+        return self._read("gradients", group)
+
+    def _usual(self, group: Group) -> list[int] | None:
+        """Give the addresses of gradients that are as they were the last time, but for those."""
+        addresses, parameters, device = [], self._parameters, self._device
+        for place, dtype in zip(group.places, group.dtypes, strict=True):
+            gradient = parameters[place].grad
+            if (
+                gradient is None
+                or gradient.dtype is not dtype
+                or hasattr(gradient, "_local_tensor")
+                or gradient.device != device
+                or not gradient.is_contiguous()
+            ):
+                return None
+            addresses.append(gradient.data_ptr())
+        return addresses
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """Take copies of weights that something else than the last step read has touched."""
-        parameters = self._parameters
+        group = self._groups.get(("weights", id(places)))
+        own = [self._parameters[i] for i in places]
+        if not all_stale and group is not None and list(map(_version, own)) == group.versions:
+            return
+        here = [self._dense(each) for each in own]
+        copies = [self._copy(i, tensor) for i, tensor in zip(places, here, strict=True)]
         with self._torch.no_grad():
-            stale = [
-                i
-                for i in places
-                if all_stale or self._versions.get(i) != parameters[i]._version  # noqa: SLF001
-            ]
-            if not stale:
-                return
-            here = [self._dense(parameters[i]) for i in stale]
-            self._torch._foreach_copy_(  # noqa: SLF001
-                [self._copy(i, tensor) for i, tensor in zip(stale, here, strict=True)], here
-            )
+            self._torch._foreach_copy_(copies, here)  # noqa: SLF001
 
     def settle(self) -> None:
         """Let the loop's stream wait until the weights are read, before they move again."""
@@ -104,14 +162,25 @@ class FusedReader:
 
     def weights(self, places: list[int]) -> Any:
         """Read weights and how far they moved, beside whatever the loop computes next."""
-        tensors = [self._dense(self._parameters[i]) for i in places]
-        copies = [self._copy(i, tensor) for i, tensor in zip(places, tensors, strict=True)]
+        group = self._groups.get(("weights", id(places)))
+        own = [self._parameters[i] for i in places]
+        addresses = list(map(self._address, own))
+        if group is None or group.places is not places or addresses != group.addresses:
+            tensors = [self._dense(each) for each in own]
+            copies = [self._copy(i, each) for i, each in zip(places, tensors, strict=True)]
+            group = Group(self._torch, places, tensors, self._device)
+            self._groups["weights", id(places)] = group
+            group.point(
+                self._torch,
+                list(map(self._address, tensors)),
+                list(map(self._address, copies)),
+                self._device,
+            )
         self._side.wait_stream(self._torch.cuda.current_stream(self._device))
         with self._torch.cuda.stream(self._side):
-            begun = self._read("weights", places, tensors, copies)
+            begun = self._read("weights", group)
             self._weights_read = self._side.record_event()
-        for i in places:
-            self._versions[i] = self._parameters[i]._version  # noqa: SLF001
+        group.versions = list(map(_version, own))
         return begun
 
     def _copy(self, place: int, tensor: Any) -> Any:
@@ -120,34 +189,25 @@ class FusedReader:
             copy = self._copies[place] = self._torch.empty_like(tensor)
         return copy
 
-    def _read(self, what: str, places: list[int], tensors: list[Any], copies: list[Any]) -> Any:
-        torch, moving = self._torch, bool(copies)
+    def _read(self, what: str, group: Group) -> Any:
+        torch, moving = self._torch, what == "weights"
         begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begun.record()
-        out = torch.zeros((len(places), COLUMNS), dtype=torch.float64, device=self._device)
-        for dtype, rows in _by_dtype(tensors).items():
-            own = [tensors[row] for row in rows]
-            key = (what, dtype, tuple(places[row] for row in rows))
-            table = self._tables.get(key)
-            counts = [each.numel() for each in own]
-            if table is None:
-                table = self._tables[key] = Table(torch, rows, counts, self._device)
-            addresses = [each.data_ptr() for each in own]
-            addresses += [copies[row].data_ptr() for row in rows] if moving else []
-            table.point(torch, addresses, self._device)
-            if table.count:
-                self._launch(table, self._types[dtype], len(own), moving, out)
-        host = out.to("cpu", non_blocking=True)
+        for dtype, table in group.tables.items():
+            if not table.count:
+                continue
+            grid = min(table.count, _FEW) if moving else table.count
+            self._look[(grid,)](
+                table.addresses, table.counts, table.owners, table.starts, table.partials,
+                table.many, table.count, grid, KIND=self._types[dtype], MOVING=moving,
+                ALIGNED=table.is_aligned, CHUNK=CHUNK, BLOCK=BLOCK, num_warps=8,
+            )  # fmt: skip
+            self._fold[(table.many,)](
+                table.partials, table.first, table.rows, group.out, num_warps=1
+            )
+        host = group.out.to("cpu", non_blocking=True)
         ended.record()
-        return places, host, (what, begun, ended)
-
-    def _launch(self, table: Table, kind: str, tensors: int, moving: bool, out: Any) -> None:
-        self._look[(table.count,)](
-            table.on_device, table.counts, table.tensors, table.starts, table.partials, tensors,
-            KIND=kind, MOVING=moving, ALIGNED=table.is_aligned, CHUNK=CHUNK, BLOCK=BLOCK,
-            num_warps=8,
-        )  # fmt: skip
-        self._fold[(tensors,)](table.partials, table.first, table.rows, out, num_warps=1)
+        return group.places, host, (what, begun, ended)
 
     def _dense(self, tensor: Any) -> Any:
         tensor = local(tensor)
@@ -165,8 +225,12 @@ class FusedReader:
         return tensor.contiguous()
 
     def device_seconds(self) -> float:
-        """Give the time that the device spent on the last reading that is over."""
-        return sum(self._seconds.values())
+        """Give the time that the device spent on the last reading that is over.
+
+        Weights are read beside the loop's own work, and take of it what their share of the
+        processors is.
+        """
+        return self._seconds["gradients"] + self._seconds["weights"] * _FEW / 132
 
     def answer(self, begun: Any) -> tuple[Any, Any]:
         """Wait for a reading, on the recorder's thread, and give its columns."""
@@ -180,10 +244,4 @@ class FusedReader:
         self.settle()
         self._parameters = []
         self._copies.clear()
-
-
-def _by_dtype(tensors: list[Any]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
-    for row, tensor in enumerate(tensors):
-        found.setdefault(tensor.dtype, []).append(row)
-    return found
+        self._groups.clear()

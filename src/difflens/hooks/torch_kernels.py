@@ -16,86 +16,76 @@ if TYPE_CHECKING:
 CHUNK, BLOCK = 1 << 15, 1 << 11  # elements of a program, and of one turn of its loop
 
 
-def _look(
-    addresses, counts, tensors, starts, partials, many,
-    KIND: tl.constexpr, MOVING: tl.constexpr, ALIGNED: tl.constexpr,
-    CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+# Triton allows no annotation but its own, and wants a kernel to be one function.
+def _look(  # type: ignore[no-untyped-def]  # noqa: ANN202, C901, PLR0912, PLR0915, PLR0917
+    addresses, counts, owners, starts, partials, many, pieces, grid,  # noqa: ANN001
+    KIND: tl.constexpr, MOVING: tl.constexpr, ALIGNED: tl.constexpr,  # noqa: N803
+    CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Sum up one piece of one tensor, and with MOVING refresh its copy."""
-    piece = tl.program_id(0)
-    tensor = tl.load(tensors + piece)
-    start = tl.multiple_of(tl.load(starts + piece), BLOCK)
-    count = tl.load(counts + tensor)
+    """Sum up pieces of tensors, one after the other, and with MOVING refresh their copies."""
     if KIND == "fp64":
-        type = tl.float64
+        kind = tl.float64
     elif KIND == "fp32":
-        type = tl.float32
+        kind = tl.float32
     elif KIND == "fp16":
-        type = tl.float16
+        kind = tl.float16
     else:
-        type = tl.bfloat16
-    values = tl.load(addresses + tensor).to(tl.pointer_type(type))
-    copies = values
-    if MOVING:
-        copies = tl.load(addresses + many + tensor).to(tl.pointer_type(type))
-    if ALIGNED:
-        values = tl.multiple_of(values, 16)
-        copies = tl.multiple_of(copies, 16)
+        kind = tl.bfloat16
     lanes = tl.arange(0, BLOCK)
-    squares = tl.zeros([BLOCK], tl.float64)
-    moves = tl.zeros([BLOCK], tl.float64)
-    sizes = tl.zeros([BLOCK], tl.float64)
-    largest = tl.zeros([BLOCK], tl.float64)
-    zeros = tl.zeros([BLOCK], tl.int32)
-    odd = tl.zeros([BLOCK], tl.int32)
-    # A piece that is full needs no mask; a mask would keep its loads from being wide.
-    if start + CHUNK <= count:
+    for piece in range(tl.program_id(0), pieces, grid):
+        tensor = tl.load(owners + piece)
+        start = tl.multiple_of(tl.load(starts + piece), BLOCK)
+        count = tl.load(counts + tensor)
+        values = tl.load(addresses + tensor).to(tl.pointer_type(kind))
+        copies = values
+        if MOVING:
+            copies = tl.load(addresses + many + tensor).to(tl.pointer_type(kind))
+        if ALIGNED:
+            values = tl.multiple_of(values, 16)
+            copies = tl.multiple_of(copies, 16)
+        squares = tl.zeros([BLOCK], tl.float64)
+        moves = tl.zeros([BLOCK], tl.float64)
+        sizes = tl.zeros([BLOCK], tl.float64)
+        largest = tl.zeros([BLOCK], tl.float64)
+        zeros = tl.zeros([BLOCK], tl.int32)
+        odd = tl.zeros([BLOCK], tl.int32)
+        whole = start + CHUNK <= count
         for offset in range(0, CHUNK, BLOCK):
             at = start + offset + lanes
-            value = tl.load(values + at)
+            # A piece that is full needs no mask; a mask would keep its loads from being wide.
+            if whole:
+                value = tl.load(values + at)
+            else:
+                value = tl.load(values + at, mask=at < count, other=0.0)
             wide = value.to(tl.float64)
             squares += wide * wide
             size = tl.abs(wide)
             finite = size < float("inf")
             odd += tl.where(finite, 0, 1)
-            size = tl.where(finite, size, 0.0)
-            largest = tl.maximum(largest, size)
             if MOVING:
-                move = wide - tl.load(copies + at).to(tl.float64)
+                if whole:
+                    before = tl.load(copies + at)
+                    tl.store(copies + at, value)
+                else:
+                    before = tl.load(copies + at, mask=at < count, other=0.0)
+                    tl.store(copies + at, value, mask=at < count)
+                move = wide - before.to(tl.float64)
                 moves += move * move
-                tl.store(copies + at, value)
             else:
+                size = tl.where(finite, size, 0.0)
+                largest = tl.maximum(largest, size)
                 sizes += size
-                zeros += tl.where(wide == 0.0, 1, 0)
-    else:
-        for offset in range(0, CHUNK, BLOCK):
-            at = start + offset + lanes
-            inside = at < count
-            value = tl.load(values + at, mask=inside, other=0.0)
-            wide = value.to(tl.float64)
-            squares += wide * wide
-            size = tl.abs(wide)
-            finite = size < float("inf")
-            odd += tl.where(finite, 0, 1)
-            size = tl.where(finite, size, 0.0)
-            largest = tl.maximum(largest, size)
-            if MOVING:
-                move = wide - tl.load(copies + at, mask=inside, other=0.0).to(tl.float64)
-                moves += move * move
-                tl.store(copies + at, value, mask=inside)
-            else:
-                sizes += size
-                zeros += tl.where(inside & (wide == 0.0), 1, 0)
-    out = partials + piece * 6
-    tl.store(out, tl.sum(squares))
-    tl.store(out + 1, tl.sum(sizes))
-    tl.store(out + 2, tl.max(largest))
-    tl.store(out + 3, tl.sum(odd).to(tl.float64))
-    tl.store(out + 4, tl.sum(zeros).to(tl.float64))
-    tl.store(out + 5, tl.sum(moves))
+                zeros += tl.where((wide == 0.0) & (at < count), 1, 0)
+        out = partials + piece * 6
+        tl.store(out, tl.sum(squares))
+        tl.store(out + 1, tl.sum(sizes))
+        tl.store(out + 2, tl.max(largest))
+        tl.store(out + 3, tl.sum(odd).to(tl.float64))
+        tl.store(out + 4, tl.sum(zeros).to(tl.float64))
+        tl.store(out + 5, tl.sum(moves))
 
 
-def _fold(partials, first, rows, out):
+def _fold(partials, first, rows, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Add up the pieces of one tensor, in their order."""
     tensor = tl.program_id(0)
     start, stop = tl.load(first + tensor), tl.load(first + tensor + 1)

@@ -42,6 +42,8 @@ class Group:
 class ProcessorReader:
     """Reads parameters that lie in the memory of this process."""
 
+    always_counts = True
+
     def __init__(self, parameters: list[Any]) -> None:
         """Learn the parameters; copies of them are made when first needed."""
         import torch

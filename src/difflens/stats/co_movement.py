@@ -104,7 +104,7 @@ def _sizes(values: NDArray[Any], common: NDArray[Any] | None) -> NDArray[Any]:
     import numpy as np
 
     sizes = np.abs(values).max(axis=0)
-    return sizes if common is None else np.append(sizes, np.abs(common).max())  # type: ignore[no-any-return]
+    return sizes if common is None else np.append(sizes, np.abs(common).max())
 
 
 def _standard_ranks(white: NDArray[Any], sizes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

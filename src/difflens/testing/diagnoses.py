@@ -163,7 +163,8 @@ def _with_layers(
 
     extremes = history.extremes
     if turned:
-        extremes = extremes._make(each[:, ::-1] for each in extremes)
+        mirrored: Any = [each[:, ::-1] for each in extremes]
+        extremes = type(extremes)(*mirrored)
     return history._replace(
         info=info, course=course(history.course), recent=course(history.recent), extremes=extremes
     )
