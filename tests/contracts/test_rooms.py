@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
-    "registry", "kept", "snapshots", "comparisons", "ab_results", "regression_results", "runs",
+    "registry", "crc32c", "kept", "snapshots", "comparisons", "ab_results", "regression_results", "runs",
     "weight_results", "gradient_results", "network_results", "flow_results",
 }  # fmt: skip
 
@@ -34,6 +34,7 @@ ROOMS: dict[str, set[str]] = {
     "flow_results": {"errors", "records", "kept"},
     "protocols": {"records", "evidences", "diffs", "kept", "snapshots"},
     "registry": {"errors"},
+    "crc32c": set(),
     "sources": GROUND,
     "pairing": GROUND,
     "kernel": {"errors"},
@@ -126,7 +127,7 @@ ARRAYS = {"history", "diagnoses", "gradients", "flow", "weights"}
 LATE = {
     "numpy": ARRAYS
     | {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing", "versions"}
-    | {"hooks", "watching", "sinks", "callbacks"},
+    | {"hooks", "watching", "sinks", "callbacks", "crc32c"},
     "ml_dtypes": {"cli", "sources"},
     "rich": {"cli", "render", "library"},
     "jinja2": {"render"},

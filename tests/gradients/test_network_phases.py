@@ -17,7 +17,7 @@ def phase(signals):
 
 
 def test_every_phase_can_be_reached():
-    """DC-07, DX-10: the reference never finds overfitting, and calls the steepest slope a plateau."""
+    """DC-07, DX-10: the reference never finds overfitting, calls the steepest slope a plateau."""
     time = np.arange(400)
     found = {
         phase(run(loss=lambda t: 3 - t / 400)),

@@ -1,6 +1,7 @@
 """Small networks trained in earnest: forecasts hold, healthy runs raise no alarm."""
 
 import functools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def trained(name):
     images, answers = digits.data / 16, np.eye(10)[digits.target]
     sizes = (64, how["width"], 10)
     weights = [random.standard_normal(pair) * (2 / pair[0]) ** 0.5 for pair in
-               zip(sizes, sizes[1:], strict=False)]  # fmt: skip
+               pairwise(sizes)]  # fmt: skip
     losses, norms, updates, sizes_of = [], [], [], []
     rate = how["rate"]
     for _ in range(STEPS):
@@ -81,6 +82,27 @@ def test_a_run_that_learns_is_not_called_diverging(name):
     assert found.convergence_indicators.convergence_trend in {"Converging", "Unknown", "Stable"}
     assert found.training_dynamics.learning_velocity is not None
     assert found.stability_assessment.instability_sources == ()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_floor_is_not_claimed_of_a_loss_that_goes_on_falling(name):
+    found = network_level(trained(name), {}, depth="expert")
+    indicators = found.convergence_indicators
+    trend = indicators.loss_trend
+    falls_on = trend.interval.high < -0.02 * float(np.median(trained(name).loss[-100:]))
+
+    if falls_on:
+        assert indicators.estimated_steps_to_convergence != 0
+        assert found.training_dynamics.learning_phase != "Convergence"
+
+
+def test_intervals_that_are_not_steered_would_miss_real_losses():
+    hits = [
+        intervals(np.log(trained(name).loss + 1e-3), 1, 0.9, STEPS // 2, rate=0.0).hits
+        for name in RUNS
+    ]
+
+    assert np.concatenate(hits).mean() < 0.88
 
 
 def test_runs_that_learn_converge_for_the_most_part():

@@ -39,7 +39,7 @@ def test_the_unit_of_the_norms_does_not_matter():
 
 
 def test_every_trend_of_the_scatter_can_be_reached():
-    """DC-09, DX-10: the reference has a limit on the level for a trend, and never an improvement."""
+    """DC-09, DX-10: the reference takes a limit on the level for a trend."""
     random, steps = np.random.default_rng(1), np.arange(2000)
 
     def scattered(first, second, n=2000):

@@ -61,6 +61,14 @@ def test_a_straight_line_has_no_floor_to_tell():
     assert "not bent" in found.note
 
 
+def test_a_curve_that_falls_on_past_its_fit_has_no_floor_to_tell():
+    falls_on = 1 + 2 * np.exp(-TIME / 30) - TIME * 5e-4
+    found = decay(TIME, falls_on + noise(np.random.default_rng(2), 0.3))
+
+    assert not found.identified
+    assert found.steps is None
+
+
 def test_a_curve_that_rises_or_is_constant_has_no_decay():
     assert decay(TIME, 1 + TIME * 1e-3) is None
     assert decay(TIME, np.ones(800)) is None

@@ -10,53 +10,45 @@ from simulation import near, replicates
 from difflens.stats.modality import FEWEST, dip, dip_test
 
 
+def limits(x, above, below, mode):
+    """Give the inequalities of a G whose mode is that value, as rows of (place, factor), limit.
+
+    Variables: G at every value; after its jump at the mode, the only one that may have one; and
+    the distance. G is convex up to the mode and concave from it on.
+    """
+    m = len(x)
+    after = [m if i == mode else i for i in range(m)]
+    for i in range(m):
+        yield [(i, 1), (m + 1, -1)], below[i]
+        yield [(i, -1), (m + 1, -1)], -below[i]
+        yield [(after[i], 1), (m + 1, -1)], above[i]
+        yield [(after[i], -1), (m + 1, -1)], -above[i]
+    yield [(mode, 1), (m, -1)], 0.0
+    for i in range(m - 1):
+        yield [(after[i], 1), (i + 1, -1)], 0.0
+    for i in range(1, m - 1):
+        left, right = x[i] - x[i - 1], x[i + 1] - x[i]
+        sign = (mode > i) - (mode < i)
+        bend = [(i, 1 / left + 1 / right), (after[i - 1], -1 / left), (i + 1, -1 / right)]
+        yield [(place, sign * factor) for place, factor in bend], 0.0
+
+
 def dip_by_definition(values):
-    """Solve min sup |F - G| over all G with their mode at a value, by linear programming."""
+    """Solve min sup |F - G| over all G with one hump, by linear programming."""
     x, counts = np.unique(values, return_counts=True)
-    n, m = len(values), len(x)
-    above, below = np.cumsum(counts) / n, (np.cumsum(counts) - counts) / n
-    best = 1.0
-    for mode in range(m):
-        # Variables: G before and after the possible jump at each value, then the distance.
-        # Only the mode may jump; G is convex up to it and concave from it on.
-        size = m + 2
+    above = np.cumsum(counts) / len(values)
+    found = []
+    for mode in range(len(x)):
         rows, bounds = [], []
-
-        def row(pairs, limit, rows=rows, bounds=bounds, size=size):
-            made = np.zeros(size)
-            for place, factor in pairs:
-                made[place] += factor
-            rows.append(made)
+        for terms, limit in limits(x, above, above - counts / len(values), mode):
+            row = np.zeros(len(x) + 2)
+            for place, factor in terms:
+                row[place] += factor
+            rows.append(row)
             bounds.append(limit)
-
-        # G at x[i] is variable i, except that the mode has `mode` before and m after its jump.
-        def left(i, mode=mode):
-            return i
-
-        def right(i, mode=mode):
-            return m if i == mode else i
-
-        for i in range(m):
-            row([(left(i), 1), (m + 1, -1)], below[i])
-            row([(left(i), -1), (m + 1, -1)], -below[i])
-            row([(right(i), 1), (m + 1, -1)], above[i])
-            row([(right(i), -1), (m + 1, -1)], -above[i])
-        row([(left(mode), 1), (right(mode), -1)], 0.0)
-        for i in range(m - 1):
-            row([(right(i), 1), (left(i + 1), -1)], 0.0)
-        for i in range(1, m - 1):
-            before, after = x[i] - x[i - 1], x[i + 1] - x[i]
-            if i < mode:
-                row([(left(i), 1 / before + 1 / after), (right(i - 1), -1 / before),
-                     (left(i + 1), -1 / after)], 0.0)  # fmt: skip
-            elif i > mode:
-                row([(left(i), -1 / before - 1 / after), (right(i - 1), 1 / before),
-                     (left(i + 1), 1 / after)], 0.0)  # fmt: skip
-        cost = np.zeros(size)
-        cost[m + 1] = 1
-        found = linprog(cost, np.array(rows), np.array(bounds), bounds=[(0, 1)] * size)
-        best = min(best, found.fun)
-    return best
+        cost = np.append(np.zeros(len(x) + 1), 1)
+        found.append(linprog(cost, np.array(rows), np.array(bounds), bounds=(0, 1)).fun)
+    return min(found)
 
 
 @given(st.lists(st.integers(0, 1000).map(float), min_size=4, max_size=10, unique=True))

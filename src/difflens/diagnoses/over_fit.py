@@ -74,5 +74,5 @@ def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=[f"keep the weights of step {step} (stop early)", "add dropout or weight decay",
                 "get more data, or augment what there is"],
         signs=[above(rise, 1.0), above(gap, limit["gap"] / 2)],
-        fix=Fix("regularise", {"dropout": 0.5, "weight_decay": 0.01}),
+        fix=Fix("stop_early", {"step": step}),
     )  # fmt: skip

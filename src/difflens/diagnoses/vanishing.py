@@ -138,7 +138,7 @@ def _fix(seen: Sight, bounded: bool) -> Fix:
     if sigmoid:
         return Fix("change_activation", {"to": "relu"})
     if len(seen.layers.matrices) > _DEEP:
-        return Fix("add_normalisation", {"kind": "layer"})
+        return Fix("add_residual")
     scheme = "xavier" if bounded else "kaiming"
     return Fix("reinitialise", {"scheme": scheme, "layers": []})
 

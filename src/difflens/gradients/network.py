@@ -26,7 +26,7 @@ from .distribution import distribution
 from .forecast import no_outlook, outlook
 from .phases import dynamics, unknown_dynamics
 from .plateau import plateau_of
-from .reasons import because, blank
+from .reasons import blank
 from .sources import instability_sources
 from .stability import stability, unknown_stability
 from .totals import Totals, totals

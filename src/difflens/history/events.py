@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .crc32c import crc32c, masked
+from ..crc32c import crc32c, masked
 
 LARGEST_RECORD = 1 << 26
 VERSION = b"brain.Event:2"

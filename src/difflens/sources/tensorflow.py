@@ -21,7 +21,7 @@ from ..escape import for_terminal, visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from .containers.crc32c import crc32c, masked
+from ..crc32c import crc32c, masked
 from .containers.encodings import Encoding, Inline, Straight, Swapped, part_of, place_of
 from .containers.protobuf import BYTES, FIXED32, VARINT, Field, Held, Wire, signed, varint
 from .containers.sstable import Table

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .samples import sample
+from .trend import correlated_slope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,8 +93,16 @@ def decay(
     if not best.line[1] > 0:
         return None
     again = _bootstrapped(best, heights, bootstraps, seed)
+    astray = _goes_astray(best, heights)
     return _told(
-        best, other, again, now=float(when[-1]), tolerance=tolerance, level=level, n=len(what)
+        best,
+        other,
+        again,
+        now=float(when[-1]),
+        tolerance=tolerance,
+        level=level,
+        n=len(what),
+        astray=astray,
     )
 
 
@@ -193,6 +202,7 @@ def _told(
     now: float,
     tolerance: float,
     level: float,
+    astray: bool,
     n: int,
 ) -> Decay:
     import numpy as np
@@ -202,7 +212,9 @@ def _told(
     rate = float(best.rates[best.best])
     low, high = (float(each) for each in np.quantile(again[:, 0], tails))
     note = ""
-    if again[:, 3].mean() > (1 - level) / 2:
+    if astray:
+        note = "the best curve does not follow the latest values"
+    elif again[:, 3].mean() > (1 - level) / 2:
         note = "the curve has not bent enough to show a floor"
     elif high - low > 0.2 * abs(float(best.fitted[-1])):
         note = "the floor is known to no better than a fifth of the value now"
@@ -220,6 +232,21 @@ def _told(
         best.form, floor, low, high, amplitude, rate, best.phi, steps_low is not None,
         2 * (best.likelihood - other.likelihood), steps, steps_low, steps_high, level, n, note,
     )  # fmt: skip
+
+
+def _goes_astray(fit: _Fit, heights: NDArray[Any]) -> bool:
+    """Does what the curve leaves still slope in its later half, or in its last quarter?
+
+    A loss that goes on falling past the floor of its best curve is one of another form, and the
+    bootstrap, which believes in the form, would be sure of a floor that is none.
+    """
+    rest = heights - fit.fitted
+    for part in (2, 4):
+        late = rest[-(len(rest) // part) :]
+        slope = correlated_slope(range(len(late)), late, 0.995)
+        if slope is not None and (slope.low > 0 or slope.high < 0):
+            return True
+    return False
 
 
 def _steps(form: Form, curves: NDArray[Any], now: float, tolerance: float) -> NDArray[Any]:

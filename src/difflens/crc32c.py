@@ -1,9 +1,8 @@
-"""CRC-32C, the checksum of TensorBoard's event files, at the speed NumPy can give.
+"""CRC-32C, the checksum of TensorFlow's tables and TensorBoard's events, at the speed NumPy can give.
 
 A checksum is linear: that of a whole is made of those of its parts, each moved on by what
 follows it. So a stretch is cut into lanes of equal length that are worked on side by side.
-The plain loop (Castagnoli's polynomial, one table) serves for the few bytes of a small event. The
-room `sources` has the same for its formats: neither room may import the other.
+The plain loop (Castagnoli's polynomial, one table) serves for the few bytes of a small table.
 """
 
 from __future__ import annotations
