@@ -175,6 +175,7 @@ def _sweep() -> None:
 
 def _check_room(folder: Path, scale: Scale) -> None:
     needed = 4 * scale.size_bytes + (16 * scale.size_bytes if scale.full else 0)
+    needed += 30 * scale.run_layers * scale.run_steps
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise Unexpected(f"{folder}: {free} bytes are free, {needed} are needed")

@@ -66,10 +66,14 @@ class Scale(NamedTuple):
     full: bool = False
     narrow: int = 1  # by which the widths of decoders are divided
     snapshots: int = 100_000
+    run_layers: int = 1_000
+    run_steps: int = 100_000
 
 
 QUICK = Scale(size_bytes=256 * MIB, rounds=3, many_tensors=100_000)
-TINY = Scale(MIB, 1, 2, 1_000, 7_000_000_000, 1_000, narrow=16, snapshots=300)
+TINY = Scale(
+    MIB, 1, 2, 1_000, 7_000_000_000, 1_000, narrow=16, snapshots=300, run_layers=20, run_steps=300
+)
 
 
 class Bench(NamedTuple):
@@ -304,6 +308,26 @@ def _gib(size: int) -> str:
 
 
 # In an order that makes every file once: a pair is removed when another one is made.
+def _runs(bench: Bench) -> Iterator[Row]:
+    """Give the rows of a long run: recorded at 2,000 steps a second, then analysed and drawn."""
+    layers, steps = bench.scale.run_layers, bench.scale.run_steps
+    path, page = bench.files.folder / "run", bench.files.folder / "flow.html"
+    what = f"a run of {layers:,} layers x {steps:,} steps"
+    size = (str(layers), str(steps))
+    ours = run(_python("-m", "bench.run_frames", "write", path, *size), bench.output)
+    rate = f"({steps / ours.seconds:,.0f} steps/s)"
+    yield Row("run-record", f"{what}, recorded", ours.seconds, "s", steps / 2000, ours.seconds,
+              note=rate)  # fmt: skip
+    parts = [
+        run(difflens("gradients", path, "-o", "json"), bench.output),
+        run(difflens("flow", path, "-o", "html", "--out", page), bench.output),
+    ]
+    both = sum(part.seconds for part in parts)
+    yield Row("run-analysed", f"{what}, read twice, analysed and drawn", both, "s", 60, both)
+    most = max(part.peak_bytes for part in parts) / 1e6
+    yield Row("run-memory", f"{what}, peak memory of that", most, "MB", 1000)
+
+
 CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "help": _help,
     "imports": _imports,
@@ -332,5 +356,6 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "store": _store,
+    "runs": _runs,
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

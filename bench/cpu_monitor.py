@@ -123,9 +123,7 @@ def loop(torch: Any, make: Any, watch: Any, name: str) -> tuple[Any, Step]:
 def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[str, float]]:
     """Give the seconds of a bare step, and each variant's ratio to it."""
     folder = Path(tempfile.mkdtemp())
-    loops = {
-        name: loop(torch, make, watch, name) for name, watch in variants(folder).items()
-    }
+    loops = {name: loop(torch, make, watch, name) for name, watch in variants(folder).items()}
     times: dict[str, list[float]] = {name: [] for name in loops}
     try:
         for turn in range(rounds + 2):

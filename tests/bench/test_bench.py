@@ -22,6 +22,7 @@ ROWS = {
     *("spectra", "analyses-gpt2", "analyses-llama"),
     *("analyses-gpt2-memory", "analyses-llama-memory"),
     *(f"store-{what}" for what in ("list", "show", "compare", "version-diff", "report")),
+    "run-record", "run-analysed", "run-memory",
 }  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class ForeachReader:
         copies = [self._copies[i] for i in places]
         moves = torch._foreach_sub(tensors, copies)  # noqa: SLF001
         torch._foreach_copy_(copies, tensors)  # noqa: SLF001
-        squares = torch.stack(torch._foreach_norm(tensors, 2)).to(self._wide).square()  # noqa: SLF001
+        squares = torch.stack(torch._foreach_norm(tensors, 2, dtype=self._wide)).square()  # noqa: SLF001
         moved = torch.stack(torch._foreach_norm(moves, 2, dtype=self._wide)).square()  # noqa: SLF001
         nothing = torch.zeros_like(squares)
         columns = [squares, nothing, nothing, nothing, nothing, moved]
