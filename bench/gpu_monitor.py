@@ -1,8 +1,8 @@
 """What the monitor costs on a GPU: ratios of step times, interleaved in one run.
 
 `python bench/gpu_monitor.py` needs torch with CUDA, Triton and this tree, no network. One model
-and one optimizer serve all variants, which take turns in each round; the ratio is the median over
-rounds of a variant's time to that of the bare loop in the same round.
+and one optimizer serve all variants, which take turns; each block of steps is followed by one of
+the bare loop, and the ratio is the median over blocks.
 """
 
 from __future__ import annotations
@@ -137,30 +137,35 @@ def steps(torch: Any, model: Any, optimizer: Any, batch: int) -> Callable[[Any, 
     return run
 
 
-def table(torch: Any, name: str, model: Any, batch: int, rounds: int, folder: Path) -> None:
+def table(torch: Any, name: str, model: Any, batch: int, rounds: int) -> None:
+    """Print the ratios of one model: variants take turns in blocks of steps on the same weights."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     run = steps(torch, model, optimizer, batch)
+    folder = Path(tempfile.mkdtemp())
     variants = {
-        "none": (nothing, 2),
-        "every step": (watched(folder, every=1, diagnose_every=None), 3),
-        "every step, diagnosed": (watched(folder, every=1), 3),
-        "auto, 1 %": (watched(folder), 24),
-        "foreach": (watched(folder, every=1, fused=False, diagnose_every=None), 3),
-        ".item() per tensor": (items, 2),
-        "histograms": (histograms, 2),
-    }
-    times: dict[str, list[float]] = {each: [] for each in variants}
-    with nothing(model, optimizer) as tell:
-        run(tell, 8)
+        "none": (nothing, 2, 10),
+        "every step": (watched(folder / "a", every=1, diagnose_every=None), 20, 32),
+        "every step, updates too": (
+            watched(folder / "b", every=1, updates=1, diagnose_every=None), 6, 10),
+        "auto, 1 %, diagnosed": (watched(folder / "c"), 40, 32),
+        "foreach": (watched(folder / "d", every=1, fused=False, diagnose_every=None), 20, 32),
+        ".item() per tensor": (items, 2, 10),
+        "histograms": (histograms, 2, 10),
+    }  # fmt: skip
+    times: dict[str, list[tuple[float, float]]] = {each: [] for each in variants}
     for _ in range(rounds):
-        for each, (make, warm) in variants.items():
+        for each, (make, warm, count) in variants.items():
             with make(model, optimizer) as tell:
                 run(tell, warm)
-                times[each].append(run(tell, 10))
-    bare = times["none"]
+                own = run(tell, count)
+            with nothing(model, optimizer) as tell:
+                run(tell, 1)
+                times[each].append((own, run(tell, count)))
+    shutil.rmtree(folder, ignore_errors=True)
+    bare = [other for found in times.values() for _, other in found]
     print(f"\n{name}, batch {batch}x1024: {1e3 * median(bare):.2f} ms a step", flush=True)
     for each, found in times.items():
-        ratios = [own / other for own, other in zip(found, bare, strict=True)]
+        ratios = [own / other for own, other in found]
         print(
             f"  {each:24s} {100 * (median(ratios) - 1):+7.2f} %   "
             f"({100 * (min(ratios) - 1):+.2f} to {100 * (max(ratios) - 1):+.2f})",
@@ -200,13 +205,13 @@ def main(rounds: int = 6) -> None:
         small = gpt(torch, 12, 768, 12)
         print(sum(each.numel() for each in small.parameters()), "parameters", flush=True)
         syncs(torch, small, folder)
-        table(torch, "GPT-2 124M", small, 16, rounds, folder)
-        table(torch, "GPT-2 124M", small, 4, rounds, folder)
+        table(torch, "GPT-2 124M", small, 16, rounds)
+        table(torch, "GPT-2 124M", small, 4, rounds)
         del small
         torch.cuda.empty_cache()
         large = gpt(torch, 20, 2048, 16)
         print(sum(each.numel() for each in large.parameters()), "parameters", flush=True)
-        table(torch, "GPT 1B", large, 4, max(2, rounds // 2), folder)
+        table(torch, "GPT 1B", large, 4, max(2, rounds // 2))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

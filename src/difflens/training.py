@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from .errors import InvalidConfig
 from .kept import now
 from .records import Policy
 from .runs import RunFinding
@@ -30,6 +29,7 @@ def monitor(  # noqa: PLR0913  the names of cli.md 8, all but three by keyword
     resume: bool = False,
     overwrite: bool = False,
     activations: int = 0,
+    updates: int | Literal["auto"] = "auto",
     scaler: Any = None,
     sinks: Iterable[str] = (),
     diagnose_every: int | Literal["auto"] | None = "auto",
@@ -41,13 +41,17 @@ def monitor(  # noqa: PLR0913  the names of cli.md 8, all but three by keyword
     """Watch a PyTorch model train: `with monitor(model, optimizer, run="runs/one") as watch:`.
 
     `every="auto"` reads every step while that costs less than `budget` of the step's time, and
-    samples beyond; `activations` is the number of steps between two looks at activations.
+    samples beyond; `activations` is the number of steps between two looks at activations, and
+    `updates` that of readings between two looks at weights: each on a processor, the sixteenth on
+    a GPU, where they cost four times the gradients.
     """
-    _check(every, budget, ranks, activations, diagnose_every, stop_on)
     from .hooks.torch import Options, TorchHook
+    from .watching.settings import check
+
+    check(every, budget, ranks, activations, updates, diagnose_every, stop_on)
 
     folder = Path(run)
-    options = Options(folder.name, every, budget, activations, ranks, scaler, fused)
+    options = Options(folder.name, every, budget, activations, ranks, scaler, updates, fused)
     from .watching.alarm import Alarm
 
     alarm = Alarm(diagnose_every, on_finding, stop_on, policy or Policy(), str(folder))
@@ -140,23 +144,3 @@ class Monitor:
     ) -> None:
         """Close it; an error of the loop passes through."""
         self.close()
-
-
-def _check(  # noqa: PLR0917
-    every: Any, budget: Any, ranks: Any, activations: Any, diagnose_every: Any, stop_on: Any
-) -> None:
-    """Refuse settings that have no meaning, before anything is made."""
-    if every != "auto" and not (isinstance(every, int) and every >= 1):
-        raise InvalidConfig(f"every is {every!r}; it is a number of steps or 'auto'")
-    if not 0 < budget <= 1:
-        raise InvalidConfig(f"budget is {budget!r}; it is a share of the step's time, up to 1")
-    if ranks not in ("merged", "each"):
-        raise InvalidConfig(f"ranks is {ranks!r}; it is 'merged' or 'each'")
-    if not isinstance(activations, int) or activations < 0:
-        raise InvalidConfig(f"activations is {activations!r}; it is a number of steps, 0 for never")
-    if diagnose_every not in (None, "auto") and not (
-        isinstance(diagnose_every, int) and diagnose_every >= 1
-    ):
-        raise InvalidConfig(f"diagnose_every is {diagnose_every!r}; steps, 'auto' or None")
-    if stop_on not in (None, "warning", "critical"):
-        raise InvalidConfig(f"stop_on is {stop_on!r}; it is 'warning', 'critical' or None")

@@ -1,11 +1,13 @@
 """What is true of every diagnosis: the laws of `difflens.testing`, and that they can fail."""
 
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from difflens.diagnoses import diagnose, diagnosis
 from difflens.records import Threshold
+from difflens.registry import Entry
 from difflens.runs import RunFinding
 from difflens.testing.diagnoses import (
     LAWS,
@@ -20,18 +22,31 @@ from difflens.testing.diagnoses import (
     the_unit_of_the_loss_does_not_matter,
 )
 from difflens.testing.histories import faulty, healthy, too_little
-from difflens.registry import Entry
 
-NAMES = (
-    "vanishing exploding dead oscillating slow plateau not-training wiring loss-pairing data nan "
-    "spike over-fit lr-high lr-low symmetry diverging"
-).split()
+NAMES = sorted(faulty())
+DOCS = Path(__file__).parents[2] / "docs" / "diagnoses"
 COUNTER = count()
 OPTIONS = {"needs": (), "window": 1, "thresholds": {"a": Threshold(1, "a test")}}
 
 
+# cli.md 7
+SPECIFIED = """
+vanishing exploding dead oscillating slow plateau not-training wiring loss-pairing data nan
+spike over-fit lr-high lr-low symmetry diverging
+"""
+
+
 def test_the_names_are_those_of_the_command_line():
-    assert sorted(NAMES) == [entry.name for entry in diagnosis.ours()]
+    assert sorted(SPECIFIED.split()) == [entry.name for entry in diagnosis.ours()]
+    assert sorted(SPECIFIED.split()) == NAMES
+
+
+@pytest.mark.parametrize("entry", list(diagnosis.ours()), ids=lambda entry: entry.name)
+def test_every_threshold_stands_on_its_page_with_its_default(entry):
+    page = (DOCS / f"{entry.name}.md").read_text("utf-8")
+
+    for name, threshold in entry.options["thresholds"].items():
+        assert f"| `{name}` | {threshold.value:g} | {threshold.why} |" in page
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

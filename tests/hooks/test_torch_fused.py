@@ -47,7 +47,7 @@ def test_gradients_and_updates_equal_64_bits(kind, dtype, scale):
     before = [each.detach().clone() for each in made]
 
     _, told = reader.answer(reader.gradients(places))
-    np.testing.assert_allclose(told, exact([p.grad for p in made]), rtol=1e-6)
+    np.testing.assert_allclose(told, exact([p.grad for p in made]), rtol=5e-6)
     with torch.no_grad():
         for each in made:
             each.add_(each.grad, alpha=-0.01)
@@ -77,6 +77,4 @@ def test_parameters_without_a_gradient_and_other_dtypes_are_no_trouble():
 
     found, told = reader.answer(reader.gradients(list(range(len(made)))))
     assert found == [0, 2, 3, 4, 5, 6, 7]
-    np.testing.assert_allclose(
-        told, exact([made[i].grad for i in found]), rtol=1e-6
-    )
+    np.testing.assert_allclose(told, exact([made[i].grad for i in found]), rtol=5e-6)

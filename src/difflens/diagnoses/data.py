@@ -149,7 +149,7 @@ def _is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
     """Was held-back data never told better than by guessing, and is it told no better now?"""
     if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
         return False
-    if loss.reference != loss.chance:
+    if not 0.9 * loss.chance <= loss.start <= 10 * loss.chance:
         return False
     lowest, values = limit["blind"] * loss.chance, held_back.values
     return bool(values.min() > lowest and values[-1] > 0.9 * values[-3:].max())

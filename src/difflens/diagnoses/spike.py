@@ -82,8 +82,9 @@ def _severity(seen: Sight, limit: Limits, at: int, caused: bool) -> RunSeverity:
         return "warning"
     after = values[at : at + int(limit["stay"])]
     before = float(values[at - int(limit["before"]) : at].max())
-    away = len(after) >= limit["stay"] and float(np.median(after)) > before
-    return "warning" if away and float(np.median(after)) > limit["level"] * start else "info"
+    end = float(np.median(after[-4:]))
+    away = len(after) >= limit["stay"] and end > max(before, limit["level"] * start)
+    return "warning" if away else "info"
 
 
 def _leap(values: Any, limit: Limits) -> tuple[int | None, float, float]:

@@ -41,7 +41,6 @@ THRESHOLDS = {
     "recurrent_points": Threshold(40, "the same for fading in time, which shows later"),
 }
 _LASTING = 60
-_DEEP = 24  # matrices in a row: beyond, a good start alone does not carry
 _BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "LogSigmoid")
 
 
@@ -137,8 +136,6 @@ def _fix(seen: Sight, bounded: bool) -> Fix:
     sigmoid = any("igmoid" in layer.activation for layer in seen.history.info.layers)
     if sigmoid:
         return Fix("change_activation", {"to": "relu"})
-    if len(seen.layers.matrices) > _DEEP:
-        return Fix("add_residual")
     scheme = "xavier" if bounded else "kaiming"
     return Fix("reinitialise", {"scheme": scheme, "layers": []})
 

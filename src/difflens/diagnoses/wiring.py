@@ -23,7 +23,7 @@ THRESHOLDS = {
     "points": Threshold(8, "points before a word is said"),
     "roughness": Threshold(
         0.1, "median change of ln of the gradient norm from point to point: a sum over steps is "
-        "smooth, the gradient of a batch is not"),
+        "smooth, the gradient of a batch is not; twice as much where the norm grew"),
     "growth": Threshold(
         1.25, "growth of the gradient norm over the first points: sums grow, gradients "
         "that are cleared after the forward pass, which is fine, do not"),
@@ -53,7 +53,8 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     told = harm(seen.loss, least=20)
     if share < limit["share"] or not ((growth or 0.0) >= limit["growth"] or told):
         return
-    if roughness is not None and roughness > limit["roughness"]:
+    smooth = limit["roughness"] * (2 if (growth or 0.0) >= limit["growth"] else 1)
+    if roughness is not None and roughness > smooth:
         return
     yield finding(
         "wiring",

@@ -109,9 +109,6 @@ class ForeachReader:
         # Differences of 16-bit numbers are not of 16 bits.
         return tensor.float() if tensor.element_size() < 4 else tensor  # noqa: PLR2004
 
-    def settle(self) -> None:
-        """Do nothing: all is read on the loop's own stream."""
-
     def device_seconds(self) -> float:
         """Give 0: the device's time is not measured here."""
         return 0.0

@@ -2,11 +2,10 @@
 
 Each program of the kernel looks at pieces of tensors and writes their sums to places of their
 own; a second, small kernel adds them up tensor by tensor. Atomic additions were not taken: their
-order, and so the last digits, would change from run to run. Weights are read on a stream of their
-own while the next forward computes, by few programs, because a forward is short of processors and
-not of memory; against a copy that the same pass refreshes: one copy of the parameters is what it
-costs in memory. The loop's stream waits for that pass before the next step of the optimizer; the
-processor waits for nothing.
+order, and so the last digits, would change from run to run. Weights are read against a copy that
+the same pass refreshes: one copy of the parameters is what it costs in memory, and four times the
+traffic of the gradients in time. A stream of its own was tried for it, beside the next forward:
+that slowed the forward by as much. The processor waits for nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from .torch_kernels import BLOCK, CHUNK, kernels
+from .torch_kernels import BLOCK, CHUNK, WARPS, kernels, kind_of
 from .torch_layers import local
 from .torch_readings import COLUMNS, IMAGE, Moved
-
-_FEW = 24  # programs that read weights beside a forward, of the 100 and more that could run
 
 _version = attrgetter("_version")
 
@@ -101,14 +98,12 @@ class FusedReader:
 
         self._torch, self._device = torch, device
         self._parameters = parameters
-        self._look, self._fold = kernels()
+        self._kernels = kernels()
         self._address = torch.Tensor.data_ptr
-        self._types = {torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16",
-                       torch.bfloat16: "bf16"}  # fmt: skip
+        floats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+        self._types = {dtype: kind_of(dtype) for dtype in floats}
         self._copies: dict[int, Any] = {}
         self._groups: dict[tuple[str, int], Group] = {}
-        self._side = torch.cuda.Stream(device)
-        self._weights_read: Any = None
         self._seconds = {"gradients": 0.0, "weights": 0.0}
 
     def gradients(self, places: list[int]) -> Any:
@@ -154,14 +149,8 @@ class FusedReader:
         with self._torch.no_grad():
             self._torch._foreach_copy_(copies, here)  # noqa: SLF001
 
-    def settle(self) -> None:
-        """Let the loop's stream wait until the weights are read, before they move again."""
-        if self._weights_read is not None:
-            self._torch.cuda.current_stream(self._device).wait_event(self._weights_read)
-            self._weights_read = None
-
     def weights(self, places: list[int]) -> Any:
-        """Read weights and how far they moved, beside whatever the loop computes next."""
+        """Read weights, and how far they moved from their copies."""
         group = self._groups.get(("weights", id(places)))
         own = [self._parameters[i] for i in places]
         addresses = list(map(self._address, own))
@@ -176,12 +165,8 @@ class FusedReader:
                 list(map(self._address, copies)),
                 self._device,
             )
-        self._side.wait_stream(self._torch.cuda.current_stream(self._device))
-        with self._torch.cuda.stream(self._side):
-            begun = self._read("weights", group)
-            self._weights_read = self._side.record_event()
         group.versions = list(map(_version, own))
-        return begun
+        return self._read("weights", group)
 
     def _copy(self, place: int, tensor: Any) -> Any:
         copy = self._copies.get(place)
@@ -191,20 +176,22 @@ class FusedReader:
 
     def _read(self, what: str, group: Group) -> Any:
         torch, moving = self._torch, what == "weights"
+        gradients, weights, fold = self._kernels
         begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begun.record()
         for dtype, table in group.tables.items():
             if not table.count:
                 continue
-            grid = min(table.count, _FEW) if moving else table.count
-            self._look[(grid,)](
-                table.addresses, table.counts, table.owners, table.starts, table.partials,
-                table.many, table.count, grid, KIND=self._types[dtype], MOVING=moving,
-                ALIGNED=table.is_aligned, CHUNK=CHUNK, BLOCK=BLOCK, num_warps=8,
-            )  # fmt: skip
-            self._fold[(table.many,)](
-                table.partials, table.first, table.rows, group.out, num_warps=1
-            )
+            own = (table.addresses, table.counts, table.owners, table.starts, table.partials)
+            how = {
+                "KIND": self._types[dtype], "ALIGNED": table.is_aligned,
+                "CHUNK": CHUNK, "BLOCK": BLOCK, "num_warps": WARPS,
+            }  # fmt: skip
+            if moving:
+                weights[(table.count,)](*own, table.many, **how)
+            else:
+                gradients[(table.count,)](*own, **how)
+            fold[(table.many,)](table.partials, table.first, table.rows, group.out, num_warps=4)
         host = group.out.to("cpu", non_blocking=True)
         ended.record()
         return group.places, host, (what, begun, ended)
@@ -225,12 +212,8 @@ class FusedReader:
         return tensor.contiguous()
 
     def device_seconds(self) -> float:
-        """Give the time that the device spent on the last reading that is over.
-
-        Weights are read beside the loop's own work, and take of it what their share of the
-        processors is.
-        """
-        return self._seconds["gradients"] + self._seconds["weights"] * _FEW / 132
+        """Give the time that the device spent on the last reading that is over."""
+        return self._seconds["gradients"] + self._seconds["weights"]
 
     def answer(self, begun: Any) -> tuple[Any, Any]:
         """Wait for a reading, on the recorder's thread, and give its columns."""
@@ -240,8 +223,7 @@ class FusedReader:
         return places, host.numpy()
 
     def close(self) -> None:
-        """Leave the loop's stream behind ours, and let go."""
-        self.settle()
+        """Let go."""
         self._parameters = []
         self._copies.clear()
         self._groups.clear()

@@ -1,8 +1,10 @@
-"""The two kernels that look at many tensors on a GPU, in Triton's dialect.
+"""The kernels that look at many tensors on a GPU, in Triton's dialect.
 
-Squares are summed in doubles: those of gradients of 1e-25 are no floats, and the time goes into
-reading memory, not into adding. The bodies are plain functions until `kernels` is called, so that
-nothing imports Triton before a GPU is watched.
+Gradients are summed in floats, a piece at a time, and once more in doubles where a piece asks for
+it: its largest value leaves no room for its square (gradients of 1e-25 are what a vanishing layer
+shows), or it holds a NaN. Doubles throughout would take four times as long. Weights and their
+moves are summed in doubles: that pass waits for memory whatever it adds. The bodies are plain
+functions until `kernels` is called, so that nothing imports Triton before a GPU is watched.
 """
 
 from __future__ import annotations
@@ -13,99 +15,164 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     tl: Any
 
-CHUNK, BLOCK = 1 << 15, 1 << 11  # elements of a program, and of one turn of its loop
+CHUNK, BLOCK = 1 << 15, 1 << 10  # elements of a program, and of one turn of its loop
+WARPS = 4
 
 
 # Triton allows no annotation but its own, and wants a kernel to be one function.
-def _look(  # type: ignore[no-untyped-def]  # noqa: ANN202, C901, PLR0912, PLR0915, PLR0917
-    addresses, counts, owners, starts, partials, many, pieces, grid,  # noqa: ANN001
-    KIND: tl.constexpr, MOVING: tl.constexpr, ALIGNED: tl.constexpr,  # noqa: N803
-    CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0915, PLR0917
+    addresses, counts, owners, starts, partials,  # noqa: ANN001
+    KIND: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Sum up pieces of tensors, one after the other, and with MOVING refresh their copies."""
-    if KIND == "fp64":
-        kind = tl.float64
-    elif KIND == "fp32":
-        kind = tl.float32
-    elif KIND == "fp16":
-        kind = tl.float16
-    else:
-        kind = tl.bfloat16
+    """Sum up one piece of one gradient."""
+    piece = tl.program_id(0)
+    tensor = tl.load(owners + piece)
+    start = tl.multiple_of(tl.load(starts + piece), BLOCK)
+    count = tl.load(counts + tensor)
+    values = tl.load(addresses + tensor).to(tl.pointer_type(KIND))
+    if ALIGNED:
+        values = tl.multiple_of(values, 16)
     lanes = tl.arange(0, BLOCK)
-    for piece in range(tl.program_id(0), pieces, grid):
-        tensor = tl.load(owners + piece)
-        start = tl.multiple_of(tl.load(starts + piece), BLOCK)
-        count = tl.load(counts + tensor)
-        values = tl.load(addresses + tensor).to(tl.pointer_type(kind))
-        copies = values
-        if MOVING:
-            copies = tl.load(addresses + many + tensor).to(tl.pointer_type(kind))
-        if ALIGNED:
-            values = tl.multiple_of(values, 16)
-            copies = tl.multiple_of(copies, 16)
-        squares = tl.zeros([BLOCK], tl.float64)
-        moves = tl.zeros([BLOCK], tl.float64)
-        sizes = tl.zeros([BLOCK], tl.float64)
-        largest = tl.zeros([BLOCK], tl.float64)
-        zeros = tl.zeros([BLOCK], tl.int32)
-        odd = tl.zeros([BLOCK], tl.int32)
-        whole = start + CHUNK <= count
+    squares = tl.zeros([BLOCK], tl.float32)
+    sizes = tl.zeros([BLOCK], tl.float32)
+    largest = tl.zeros([BLOCK], tl.float32)
+    zeros = tl.zeros([BLOCK], tl.int32)
+    # A piece that is full needs no mask; a mask would keep its loads from being wide.
+    if start + CHUNK <= count:
+        for offset in range(0, CHUNK, BLOCK):
+            value = tl.load(values + start + offset + lanes).to(tl.float32)
+            size = tl.abs(value)
+            squares += value * value
+            sizes += size
+            largest = tl.maximum(largest, size)
+            zeros += (value == 0.0).to(tl.int32)
+    else:
         for offset in range(0, CHUNK, BLOCK):
             at = start + offset + lanes
-            # A piece that is full needs no mask; a mask would keep its loads from being wide.
-            if whole:
-                value = tl.load(values + at)
-            else:
-                value = tl.load(values + at, mask=at < count, other=0.0)
+            value = tl.load(values + at, mask=at < count, other=0.0).to(tl.float32)
+            size = tl.abs(value)
+            squares += value * value
+            sizes += size
+            largest = tl.maximum(largest, size)
+            zeros += ((value == 0.0) & (at < count)).to(tl.int32)
+    square = tl.sum(squares.to(tl.float64))
+    magnitude = tl.sum(sizes.to(tl.float64))
+    most = tl.max(largest).to(tl.float64)
+    zero = tl.sum(zeros).to(tl.float64)
+    odd = square * 0.0
+    small = (most > 0.0) & (most < 1e-12)
+    if (square < 1e36) & (most < 1e16) & (small == 0) & (KIND != tl.float64):
+        odd = square * 0.0
+    elif square + most == 0.0:
+        odd = square * 0.0
+    else:
+        wide_squares = tl.zeros([BLOCK], tl.float64)
+        wide_sizes = tl.zeros([BLOCK], tl.float64)
+        wide_most = tl.zeros([BLOCK], tl.float64)
+        odds = tl.zeros([BLOCK], tl.int32)
+        wide_zeros = tl.zeros([BLOCK], tl.int32)
+        for offset in range(0, CHUNK, BLOCK):
+            at = start + offset + lanes
+            wide = tl.load(values + at, mask=at < count, other=0.0).to(tl.float64)
+            wide_squares += wide * wide
+            finite = tl.abs(wide) < float("inf")
+            size = tl.where(finite, tl.abs(wide), 0.0)
+            wide_sizes += size
+            wide_most = tl.maximum(wide_most, size)
+            odds += tl.where(finite, 0, 1)
+            wide_zeros += ((wide == 0.0) & (at < count)).to(tl.int32)
+        square = tl.sum(wide_squares)
+        magnitude = tl.sum(wide_sizes)
+        most = tl.max(wide_most)
+        odd = tl.sum(odds).to(tl.float64)
+        zero = tl.sum(wide_zeros).to(tl.float64)
+    out = partials + piece * 6
+    tl.store(out, square)
+    tl.store(out + 1, magnitude)
+    tl.store(out + 2, most)
+    tl.store(out + 3, odd)
+    tl.store(out + 4, zero)
+    tl.store(out + 5, square * 0.0)
+
+
+def _weights(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0917
+    addresses, counts, owners, starts, partials, many,  # noqa: ANN001
+    KIND: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """Sum up one piece of one weight, and how far it moved; its copy is refreshed."""
+    piece = tl.program_id(0)
+    tensor = tl.load(owners + piece)
+    start = tl.multiple_of(tl.load(starts + piece), BLOCK)
+    count = tl.load(counts + tensor)
+    values = tl.load(addresses + tensor).to(tl.pointer_type(KIND))
+    copies = tl.load(addresses + many + tensor).to(tl.pointer_type(KIND))
+    if ALIGNED:
+        values = tl.multiple_of(values, 16)
+        copies = tl.multiple_of(copies, 16)
+    lanes = tl.arange(0, BLOCK)
+    squares = tl.zeros([BLOCK], tl.float64)
+    moves = tl.zeros([BLOCK], tl.float64)
+    if start + CHUNK <= count:
+        for offset in range(0, CHUNK, BLOCK):
+            at = start + offset + lanes
+            value = tl.load(values + at)
+            before = tl.load(copies + at)
+            tl.store(copies + at, value)
             wide = value.to(tl.float64)
+            move = wide - before.to(tl.float64)
             squares += wide * wide
-            size = tl.abs(wide)
-            finite = size < float("inf")
-            odd += tl.where(finite, 0, 1)
-            if MOVING:
-                if whole:
-                    before = tl.load(copies + at)
-                    tl.store(copies + at, value)
-                else:
-                    before = tl.load(copies + at, mask=at < count, other=0.0)
-                    tl.store(copies + at, value, mask=at < count)
-                move = wide - before.to(tl.float64)
-                moves += move * move
-            else:
-                size = tl.where(finite, size, 0.0)
-                largest = tl.maximum(largest, size)
-                sizes += size
-                zeros += tl.where((wide == 0.0) & (at < count), 1, 0)
-        out = partials + piece * 6
-        tl.store(out, tl.sum(squares))
-        tl.store(out + 1, tl.sum(sizes))
-        tl.store(out + 2, tl.max(largest))
-        tl.store(out + 3, tl.sum(odd).to(tl.float64))
-        tl.store(out + 4, tl.sum(zeros).to(tl.float64))
-        tl.store(out + 5, tl.sum(moves))
+            moves += move * move
+    else:
+        for offset in range(0, CHUNK, BLOCK):
+            at = start + offset + lanes
+            inside = at < count
+            value = tl.load(values + at, mask=inside, other=0.0)
+            before = tl.load(copies + at, mask=inside, other=0.0)
+            tl.store(copies + at, value, mask=inside)
+            wide = value.to(tl.float64)
+            move = wide - before.to(tl.float64)
+            squares += wide * wide
+            moves += move * move
+    square = tl.sum(squares)
+    out = partials + piece * 6
+    tl.store(out, square)
+    for column in tl.static_range(1, 5):
+        tl.store(out + column, square * 0.0)
+    tl.store(out + 5, tl.sum(moves))
 
 
 def _fold(partials, first, rows, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Add up the pieces of one tensor, in their order."""
+    """Add up the pieces of one tensor, in an order that is always the same."""
     tensor = tl.program_id(0)
     start, stop = tl.load(first + tensor), tl.load(first + tensor + 1)
-    columns = tl.arange(0, 8)
-    there = columns < 6
-    total = tl.zeros([8], tl.float64)
-    largest = tl.zeros([8], tl.float64)
-    for piece in range(start, stop):
-        value = tl.load(partials + piece * 6 + columns, mask=there, other=0.0)
+    columns = tl.arange(0, 8)[None, :]
+    lanes = tl.arange(0, 128)[:, None]
+    total = tl.zeros([128, 8], tl.float64)
+    largest = tl.zeros([128, 8], tl.float64)
+    for piece in range(start, stop, 128):
+        there = (columns < 6) & (piece + lanes < stop)
+        value = tl.load(partials + (piece + lanes) * 6 + columns, mask=there, other=0.0)
         total += value
         largest = tl.maximum(largest, value)
+    found = tl.where(tl.arange(0, 8) == 2, tl.max(largest, 0), tl.sum(total, 0))
     row = tl.load(rows + tensor)
-    tl.store(out + row * 6 + columns, tl.where(columns == 2, largest, total), mask=there)
+    tl.store(out + row * 6 + tl.arange(0, 8), found, mask=tl.arange(0, 8) < 6)
 
 
 @cache
-def kernels() -> tuple[Any, Any]:
-    """Compile on first use, and give the one that looks and the one that adds up."""
+def kernels() -> tuple[Any, Any, Any]:
+    """Give the kernels for gradients and weights, and the one that adds up."""
     global tl  # noqa: PLW0603  Triton finds its language among the globals of the body
     import triton
     import triton.language as tl
 
-    return triton.jit(_look), triton.jit(_fold)
+    return triton.jit(_gradients), triton.jit(_weights), triton.jit(_fold)
+
+
+def kind_of(dtype: Any) -> Any:
+    """Give Triton's name of a dtype of torch; None where the kernels cannot read it."""
+    kernels()
+    return {
+        "torch.float64": tl.float64, "torch.float32": tl.float32, "torch.float16": tl.float16,
+        "torch.bfloat16": tl.bfloat16,
+    }.get(str(dtype))  # fmt: skip

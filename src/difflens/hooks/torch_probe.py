@@ -32,7 +32,7 @@ class Probe:
         trained = [each for each in parameters if each.requires_grad and each.is_leaf]
         large = [each for each in trained if local(each).numel() >= _LEAST]
         self._parameter = min(large or trained, key=lambda each: local(each).numel(), default=None)
-        self._compares = compares
+        self._compares, self._is_touched = compares, False
         self._stepped: tuple[ref[Any], int] | None = None
         self._version = -1
         self._before: Callable[[], Any] | None = None
@@ -60,7 +60,7 @@ class Probe:
             self.backwards += 1
             self._version = version
             self._before = None
-            if self.wanted and self._compares and not gradient.is_sparse:
+            if self._is_touched and self.wanted and not gradient.is_sparse:
                 self._before = self._norm_of(gradient)
         except Exception:  # noqa: BLE001  nothing of ours reaches the loop
             self._before = None
@@ -84,11 +84,18 @@ class Probe:
         return gradient is not None and gradient._version != self._version  # noqa: SLF001
 
     def factor(self) -> Callable[[], float | None]:
-        """Promise the factor that the gradient was multiplied by since backward; None: unknown."""
-        if self._before is None or self._parameter is None or self._parameter.grad is None:
+        """Promise the factor that the gradient was multiplied by since backward; None: unknown.
+
+        Loops that leave gradients alone pay for no comparison: it is made from the first step on
+        after which one was touched.
+        """
+        if self._parameter is None or self._parameter.grad is None or not self._compares:
             return lambda: None
         if not self.is_changed:
             return lambda: 1.0
+        self._is_touched = True
+        if self._before is None:
+            return lambda: None
         before, now = self._before, self._norm_of(self._parameter.grad)
 
         def ratio() -> float | None:

@@ -76,11 +76,6 @@ class Readers:
         """Give the time that a device spent on the last reading that is over; 0 without one."""
         return float(sum(reader.device_seconds() for reader, _ in self._readers))
 
-    def settle(self) -> None:
-        """Let the loop's stream wait for a reading of the weights, before they move again."""
-        for reader, _ in self._readers:
-            reader.settle()
-
     def close(self) -> None:
         """Let go of every parameter."""
         for reader, _ in self._readers:

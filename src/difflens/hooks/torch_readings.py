@@ -166,9 +166,6 @@ class ProcessorReader:
             return tensor
         return tensor.detach().contiguous()
 
-    def settle(self) -> None:
-        """Do nothing: what is read here is read when the call returns."""
-
     def close(self) -> None:
         """Let go."""
         self._parameters, self._copies = [], []

@@ -33,7 +33,7 @@ def network(depth: int = DEPTH, activation: str = "ReLU") -> tuple[Layer, ...]:
 
 
 def recorded(
-    losses: Sequence[float],
+    losses: Sequence[float] | NDArray[Any],
     *,
     layers: tuple[Layer, ...] | None = None,
     scalars: Mapping[str, Any] | None = None,
@@ -86,7 +86,7 @@ def noise(points: int, size: float, seed: int = 0) -> NDArray[Any]:
     """Give factors about 1, as batches make them."""
     import numpy as np
 
-    return np.exp(size * np.random.default_rng(seed).standard_normal(points))
+    return np.asarray(np.exp(size * np.random.default_rng(seed).standard_normal(points)))
 
 
 def falling(

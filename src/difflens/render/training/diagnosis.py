@@ -21,7 +21,7 @@ def diagnosis(result: Diagnosed) -> Document:
     return Document(
         title="diagnose",
         opening=_opening(result),
-        verdict="" if result.findings else verdict(result),
+        verdict="",
         word=_WORDS[result.healthy],
         mood=_MOODS[result.healthy],
         parts=(*map(_part, result.findings), *_unjudged(result)),
@@ -100,7 +100,7 @@ def _fix(code: str, parameters: dict[str, Any]) -> str:
         shown = (f"{plural(len(value), 'layer')}" if value else "all"
                  ) if isinstance(value, (list, tuple)) else _value(value)  # fmt: skip
         given.append(f"{name} {shown}")
-    return f"{code}({', '.join(given)})" if given else code
+    return ", ".join([code, *given])
 
 
 def _unjudged(result: Diagnosed) -> list[Part]:

@@ -1,0 +1,58 @@
+from difflens.diagnoses.judging.verdict import EXPLAINS, causes
+from difflens.runs import Fix, RunFinding
+
+
+def found(name, since=0, severity="critical", **more):
+    return RunFinding(name, severity, name, {"n": 1.0}, since_step=since, **more)
+
+
+def names(findings):
+    return [each.name for each in causes(findings)]
+
+
+def test_a_high_learning_rate_explains_dead_units_and_a_swinging_loss():
+    (told,) = causes([found("dead", 30), found("oscillating", 0), found("lr-high", 3)])
+
+    assert told.name == "lr-high"
+    assert set(told.also) == {"dead", "oscillating"}
+
+
+def test_a_cause_explains_nothing_that_was_there_before_it():
+    assert set(names([found("dead", 0), found("lr-high", 100)])) == {"dead", "lr-high"}
+
+
+def test_nan_explains_an_explosion_after_it_and_is_explained_by_one_before():
+    after = causes([found("exploding", 90), found("nan", 60)])
+    before = causes([found("exploding", 0), found("nan", 60)])
+
+    assert [each.name for each in after] == ["nan"]
+    assert [(each.name, each.also) for each in before] == [("exploding", ("nan",))]
+
+
+def test_one_cause_is_told_once():
+    twice = [found("data", fix=Fix("shuffle")), found("data", fix=Fix("shuffle"))]
+
+    assert names(twice) == ["data"]
+
+
+def test_what_is_only_info_comes_last_and_explains_nothing():
+    told = causes([found("wiring", severity="info"), found("dead")])
+
+    assert [each.name for each in told] == ["dead", "wiring"]
+
+
+def test_the_order_in_which_diagnoses_spoke_does_not_matter():
+    findings = [found(name, since) for since, name in enumerate(EXPLAINS)]
+
+    assert causes(findings) == causes(findings[::-1])
+
+
+def test_everything_at_once_still_has_a_cause():
+    assert causes([found(name) for name in EXPLAINS])
+
+
+def test_every_name_of_the_table_is_a_diagnosis():
+    from difflens.diagnoses import diagnosis
+
+    assert set(EXPLAINS) == {entry.name for entry in diagnosis.ours()}
+    assert all(effects <= set(EXPLAINS) for effects in EXPLAINS.values())

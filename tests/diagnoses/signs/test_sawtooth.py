@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulation import replicates
+
+from difflens.diagnoses.signs.losses import Losses
+from difflens.diagnoses.signs.sawtooth import sawtooth
+
+
+def losses(values):
+    return Losses(np.arange(len(values)), np.asarray(values, float), None)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(9, 20), st.integers(0, 1000))
+def test_the_period_of_sorted_classes_is_measured(period, seed):
+    noise = np.exp(0.1 * np.random.default_rng(seed).standard_normal(200))
+    found = sawtooth(losses(2.5 * np.exp(-0.5 * (np.arange(200) % period)) * noise))
+
+    assert found
+    assert found.period == pytest.approx(period, abs=1)
+
+
+@replicates
+def test_noise_of_small_batches_has_no_teeth(repeats):
+    random = np.random.default_rng(2)
+    told = 0
+    for _ in range(repeats):
+        found = sawtooth(losses(2.0 * np.exp(0.8 * random.standard_normal(200))))
+        told += found is not None and found.skewness > 0.85
+
+    assert told / repeats <= 0.01

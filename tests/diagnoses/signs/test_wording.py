@@ -1,0 +1,27 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from difflens.diagnoses.signs.wording import above, below, finding, plain
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.floats(1e-6, 1e6))
+def test_a_margin_is_a_share(value, threshold):
+    assert 0 <= above(value, threshold) <= 1
+    assert 0 <= below(value, threshold) <= 1
+
+
+@given(st.recursive(st.floats() | st.integers() | st.text(), st.lists))
+def test_evidence_is_always_json(value):
+    json.dumps(plain(value), allow_nan=False)
+
+
+def test_the_weakest_sign_is_the_confidence():
+    found = finding("x", "info", "x", {"n": 1}, since=3.0, cause="", advice=[], signs=[0.9, 0.4])
+
+    assert (found.confidence, found.since_step) == (0.4, 3)
+
+
+def test_without_signs_nothing_is_claimed():
+    assert finding("x", "info", "x", {}, since=None, cause="", advice=[]).confidence is None

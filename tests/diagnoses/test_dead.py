@@ -1,0 +1,37 @@
+import numpy as np
+from diagnoses.histories import asked, only
+
+from difflens.testing.histories import DEPTH, falling, faulty, level, recorded
+
+SHARE = [1.0 if place == 2 else 0.1 for place in range(DEPTH) for _ in range(2)]
+
+
+def test_the_layer_whose_units_died_is_named():
+    found = only("dead", faulty()["dead"])
+
+    assert found.layers[0] == "hidden.2.weight"
+
+
+def test_ordinary_sparsity_of_relu_is_no_fault():
+    """training.md 4.3: peers cry on it. DC-17: a share of units, not a squashed mean."""
+    assert asked("dead", recorded(level(), act_dead=0.35)) == []
+
+
+def test_dead_units_of_a_run_that_learns_are_no_fault():
+    assert asked("dead", recorded(falling(), act_dead=SHARE)) == []
+
+
+def test_units_that_died_later_blame_the_steps_and_units_dead_from_the_start_the_weights():
+    late = np.where(np.arange(200)[:, None] < 60, 0.1, np.array(SHARE))
+
+    born = only("dead", recorded(level(), act_dead=SHARE))
+    killed = only("dead", recorded(level(), act_dead=late))
+
+    assert (born.since_step, killed.since_step) == (0, 60)
+    assert (born.fix.code, killed.fix.code) == ("reinitialise", "scale_lr")
+
+
+def test_without_activations_gradients_of_exactly_zero_behind_a_relu_tell():
+    history = recorded(level(), grad_l2=[0.0] * 4 + [1e-2] * (2 * DEPTH - 4))
+
+    assert only("dead", history).evidence["seen_by"] == "gradients of exactly zero"

@@ -1,0 +1,59 @@
+import numpy as np
+from diagnoses.histories import asked, only, until
+from simulation import replicates
+
+from difflens.diagnoses import diagnose
+from difflens.testing.histories import falling, faulty, noise, recorded
+
+
+def ramp(points=240):
+    """Make a run whose learning rate grows by 2 % a step until the loss turns and blows up."""
+    steps = np.arange(points)
+    rate = 0.02 * 1.02**steps
+    losses = falling(points, end=0.2) * np.where(steps < 150, 1, 1.07 ** (steps - 150))
+    return recorded(losses, update_l2=rate, scalars={"lr": rate})
+
+
+def test_a_blow_up_is_announced_ten_steps_ahead():
+    history = ramp()
+    blown = int(np.flatnonzero(history.course.scalar("loss") > 3 * 2.3)[0])
+    told = next(at for at in range(30, 240, 5) if asked("diverging", until(history, at)))
+
+    assert told <= blown - 10
+
+
+def test_growing_norms_are_never_called_healthy():
+    """DC-01, DC-02: the reference calls growth convergence and decay divergence."""
+    assert diagnose(faulty()["diverging"]).healthy is False
+
+
+def test_a_decaying_norm_is_not_called_diverging():
+    """DC-02, DC-10: a flat or decaying run scores "Diverging" in the reference."""
+    decay = falling(200)
+
+    assert asked("diverging", recorded(decay, grad_l2=decay, update_l2=1e-3 * decay)) == []
+
+
+def test_a_warm_up_while_the_loss_falls_is_no_ramp():
+    rate = np.linspace(1e-5, 1e-2, 200)
+
+    assert asked("diverging", recorded(falling(200), update_l2=rate, scalars={"lr": rate})) == []
+
+
+def test_the_forecast_names_its_horizon():
+    found = only("diverging", faulty()["diverging"])
+
+    assert 0 < found.evidence["steps_ahead"] <= found.evidence["horizon"]
+
+
+@replicates
+def test_noise_about_a_healthy_decay_is_not_diverging(repeats):
+    """methods 11.4: silent in at least 94 % of healthy runs."""
+    random = np.random.default_rng(6)
+    told = 0
+    for _ in range(repeats):
+        losses = falling(120) * np.exp(0.3 * random.standard_normal(120))
+        norms = 1e-2 * noise(120, 0.4, int(random.integers(1 << 30)))
+        told += bool(asked("diverging", recorded(losses, grad_l2=norms)))
+
+    assert told / repeats <= 0.06

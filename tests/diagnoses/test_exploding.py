@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from diagnoses.histories import asked, only
+
+from difflens.runs import Layer
+from difflens.testing.histories import falling, level, recorded
+
+NAN = float("nan")
+
+
+def test_gradients_larger_than_their_weights_before_the_first_step_are_told_at_once():
+    losses = [1e5, NAN, NAN, NAN]
+
+    found = only("exploding", recorded(losses, grad_l2=1e4))
+
+    assert (found.severity, found.since_step) == ("critical", 0)
+
+
+def test_a_smooth_layer_at_a_billion_is_critical_by_itself():
+    """DC-15: the reference wants three of four factors, two of which exclude each other."""
+    growth = np.where(np.arange(80) < 40, 1.0, 1e9)
+    losses = falling(80, end=0.5) * np.where(np.arange(80) < 42, 1, 50)
+
+    assert only("exploding", recorded(losses, grad_l2=1e-2 * growth)).severity == "critical"
+
+
+def test_a_late_explosion_is_not_hidden_by_a_long_quiet_past():
+    """DC-26: the reference takes the mean of the whole history."""
+    growth = np.where(np.arange(900) < 870, 1.0, 200.0)
+    losses = falling(900, end=0.5) * np.where(np.arange(900) < 875, 1, 30)
+
+    found = only("exploding", recorded(losses, grad_l2=1e-2 * growth))
+
+    assert found.since_step == 870
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e4])
+def test_large_or_small_norms_alone_are_no_explosion(size):
+    """DC-21, training.md 2: raw norms against 10 or 100 say nothing."""
+    assert asked("exploding", recorded(falling(), grad_l2=size, weight_l2=100 * size)) == []
+
+
+def test_a_recurrent_matrix_above_one_is_named():
+    layers = (
+        Layer("memory.weight_hh_l0", (32, 32), "RNN", "weight", 0, optimised=True),
+        Layer("output.weight", (2, 32), "Linear", "weight", 1, optimised=True),
+    )
+
+    found = only("exploding", recorded(level(80), layers=layers, weight_l2=[1.6 * 32**0.5, 1.0]))
+
+    assert found.layers == ("memory.weight_hh_l0",)
+    assert found.fix.parameters == {"scheme": "orthogonal", "layers": ["memory.weight_hh_l0"]}

@@ -1,0 +1,31 @@
+import numpy as np
+from diagnoses.histories import asked, only, until
+
+from difflens.testing.histories import falling, faulty, level, recorded
+
+
+def test_tiny_steps_are_told_within_fifteen_steps():
+    assert asked("lr-low", until(faulty()["lr-low"], 15))
+
+
+def test_the_factor_leads_to_updates_of_a_usual_size():
+    found = only("lr-low", faulty()["lr-low"])
+    updates = found.evidence["update_by_weight"] * found.fix.parameters["factor"]
+
+    assert 1e-3 < updates < 5e-2
+
+
+def test_a_warm_up_is_waited_for():
+    ramp = np.linspace(1e-9, 1e-6, 60)
+
+    assert asked("lr-low", recorded(level(60), update_l2=ramp, scalars={"lr": ramp})) == []
+
+
+def test_tiny_steps_at_the_end_of_a_run_that_learned_are_no_fault():
+    assert asked("lr-low", recorded(falling(300), update_l2=1e-7)) == []
+
+
+def test_a_schedule_that_came_down_is_told_as_a_plateau():
+    rate = np.where(np.arange(100) < 20, 1e-2, 1e-6)
+
+    assert asked("lr-low", recorded(level(100), update_l2=1e-7, scalars={"lr": rate})) == []

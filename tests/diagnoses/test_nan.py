@@ -1,0 +1,62 @@
+import math
+
+import numpy as np
+from diagnoses.histories import asked, only
+
+from difflens.testing.histories import falling, network, recorded
+
+NAN = float("nan")
+
+
+def broken(step, points=100, value=NAN):
+    losses = falling(points)
+    losses[step:] = value
+    return losses
+
+
+def test_a_nan_norm_is_found_not_passed_over_as_healthy():
+    """DC-19, DC-17: the reference sorts NaN away or dies of it."""
+    values = [NAN if step >= 60 else 1e-2 for step in range(100)]
+
+    found = only("nan", recorded(broken(60), grad_l2=values))
+
+    assert (found.severity, found.since_step) == ("critical", 60)
+    assert found.evidence["first_in"] == "loss"
+
+
+def test_the_first_layer_is_named_where_one_gradient_broke_first():
+    values = np.full((50, 12), 1e-2)
+    values[30:, 4] = np.inf
+
+    found = only("nan", recorded(falling(50), grad_l2=values))
+
+    assert found.layers == (network()[4].name,)
+    assert found.evidence["first_in"] == "gradient"
+
+
+def test_a_loss_scaler_that_skips_a_step_is_no_fault():
+    values = np.full(100, 1e-2)
+    values[[3, 50]] = np.inf
+
+    assert (
+        asked("nan", recorded(falling(100), grad_l2=values, scalars={"loss_scale": 1024.0})) == []
+    )
+
+
+def test_an_operation_of_the_loss_is_told_from_a_bad_sample():
+    losses = broken(60)
+    in_loss = np.where(np.arange(100) > 60, NAN, 0.5)
+    in_data = np.where(np.arange(100) >= 60, NAN, 0.5)
+
+    operation = only("nan", recorded(losses, act_mean=in_loss))
+    sample = only("nan", recorded(losses, act_mean=in_data))
+
+    assert (operation.fix.code, sample.fix.code) == ("stable_loss", "skip_nonfinite")
+
+
+def test_evidence_can_be_written_as_json():
+    found = only("nan", recorded(broken(60, value=math.inf)))
+
+    assert all(
+        not isinstance(each, float) or math.isfinite(each) for each in found.evidence.values()
+    )

@@ -1,0 +1,60 @@
+import numpy as np
+from diagnoses.histories import asked, only, until
+
+from difflens.history.frame import MISSING
+from difflens.runs import Layer
+from difflens.testing.histories import DEPTH, falling, faulty, level, network, recorded
+
+STILL = [0.0] * 4 + [1e-3] * (2 * DEPTH - 4)
+
+
+def test_layers_that_the_optimiser_never_got_are_named_within_five_steps():
+    found = only("not-training", until(faulty()["not-training"], 5))
+
+    assert set(found.fix.parameters["layers"]) == {each.name for each in network()[:4]}
+    assert found.fix.code == "add_to_optimizer"
+
+
+def test_step_that_is_never_called_is_told():
+    history = recorded(level(20), update_l2=0.0, scalars={"optimizer_steps": 0.0})
+
+    assert only("not-training", history).fix.code == "call_step"
+
+
+def test_it_is_told_as_well_where_no_update_was_ever_recorded():
+    history = recorded(level(20), update_l2=float(MISSING), scalars={"optimizer_steps": 0.0})
+    missing = history._replace(course=history.course)
+    missing.course._layers[:, :, 6] = MISSING
+
+    assert only("not-training", missing).fix.code == "call_step"
+
+
+def test_layers_that_no_gradient_reaches_are_cut_off():
+    history = recorded(falling(40), update_l2=STILL)
+    history.course._layers[:, :, 0, :4] = MISSING
+
+    found = only("not-training", history)
+
+    assert found.fix.code == "remove_detach"
+    assert found.layers[0].startswith("hidden.1")
+
+
+def test_layers_frozen_on_purpose_are_no_fault():
+    layers = tuple(
+        Layer(each.name, each.shape, each.kind, each.role, each.depth, trainable=each.depth > 1)
+        for each in network()
+    )
+
+    assert asked("not-training", recorded(falling(40), layers=layers, update_l2=STILL)) == []
+
+
+def test_a_learning_rate_of_zero_moves_nothing_and_is_waited_for():
+    history = recorded(level(20), update_l2=0.0, scalars={"lr": 0.0, "optimizer_steps": 1.0})
+
+    assert asked("not-training", history) == []
+
+
+def test_gradients_too_small_to_move_a_weight_vanish_and_are_not_forgotten():
+    tiny = np.array([1e-20] * 4 + [1e-2] * (2 * DEPTH - 4))
+
+    assert asked("not-training", recorded(level(40), update_l2=STILL, grad_l2=tiny)) == []

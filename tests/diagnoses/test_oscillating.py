@@ -1,0 +1,39 @@
+import numpy as np
+from diagnoses.histories import asked
+from simulation import replicates
+
+from difflens.testing.histories import falling, faulty, recorded
+
+
+@replicates
+def test_white_noise_about_a_healthy_fall_does_not_oscillate(repeats):
+    """DC-13: the reference calls 98 % of pure noise oscillating (methods 11.4: at most 6 %)."""
+    random = np.random.default_rng(7)
+    told = 0
+    for _ in range(repeats):
+        noise = np.exp(0.3 * random.standard_normal(120))
+        told += bool(asked("oscillating", recorded(falling(120) * noise, layers=())))
+
+    assert told / repeats <= 0.06
+
+
+@replicates
+def test_white_noise_about_a_level_does_not_oscillate(repeats):
+    """DC-13: noise turns at two of three points."""
+    random = np.random.default_rng(8)
+    told = 0
+    for _ in range(repeats):
+        losses = 2.3 * np.exp(0.2 * random.standard_normal(120))
+        told += bool(asked("oscillating", recorded(losses, layers=())))
+
+    assert told / repeats <= 0.06
+
+
+def test_wide_swings_that_do_not_come_down_are_told():
+    assert asked("oscillating", faulty()["oscillating"])
+
+
+def test_wide_swings_about_a_level_that_came_down_are_no_fault():
+    losses = falling(400) * np.exp(0.9 * np.random.default_rng(3).standard_normal(400))
+
+    assert asked("oscillating", recorded(losses)) == []

@@ -1,0 +1,40 @@
+import numpy as np
+from diagnoses.histories import asked, only
+
+from difflens.testing.histories import falling, faulty, recorded
+
+
+def sampled(values, every=20):
+    return np.where(np.arange(len(values)) % every == 0, values, np.nan)
+
+
+def test_a_held_back_loss_that_rises_is_told_with_its_best_step():
+    """DC-07: over-fitting is impossible in the reference."""
+    found = only("over-fit", faulty()["over-fit"])
+    values = np.flatnonzero(faulty()["over-fit"].course.scalar("val_loss") > 0)
+
+    assert found.since_step in values
+    assert found.fix.parameters == {"step": found.since_step}
+
+
+def test_a_gap_that_does_not_grow_is_no_fault():
+    """SageMaker warns of any gap above a tenth (training.md 2)."""
+    history = recorded(
+        falling(300, end=0.001), scalars={"val_loss": sampled(falling(300, end=0.3))}
+    )
+
+    assert asked("over-fit", history) == []
+
+
+def test_a_small_rise_of_a_small_loss_is_no_harm():
+    held_back = 0.1 + 2 * np.exp(-0.05 * np.arange(400)) + 5e-5 * np.arange(400)
+    history = recorded(falling(400, end=1e-4), scalars={"val_loss": sampled(held_back)})
+
+    assert asked("over-fit", history) == []
+
+
+def test_both_losses_rising_is_another_fault():
+    rising = np.linspace(1, 3, 300)
+    history = recorded(rising, scalars={"val_loss": sampled(rising)})
+
+    assert asked("over-fit", history) == []

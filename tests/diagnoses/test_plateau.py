@@ -1,0 +1,51 @@
+import numpy as np
+from diagnoses.histories import asked, only
+from simulation import replicates
+
+from difflens.testing.histories import falling, faulty, level, recorded
+
+
+def test_a_schedule_that_ends_at_a_tenth_of_the_run_is_told():
+    found = only("plateau", faulty()["plateau"])
+
+    assert found.since_step == 30
+    assert found.fix.code == "fix_schedule"
+
+
+def test_a_cosine_that_ends_with_the_run_is_no_fault():
+    rate = 0.5 + 0.5 * np.cos(np.linspace(0, np.pi, 300))
+
+    assert asked("plateau", recorded(falling(300), scalars={"lr": rate})) == []
+
+
+def test_a_rate_that_stood_for_one_step_is_not_the_height_of_a_schedule():
+    rate = np.where(np.arange(200) == 90, 1.0, 1e-3)
+
+    assert asked("plateau", recorded(falling(200), scalars={"lr": rate})) == []
+
+
+def test_a_flat_loss_near_its_start_is_told_from_the_loss_alone():
+    """DC-07, DC-08: the largest slope is no plateau, and a duration of 10 is no measurement."""
+    found = only("plateau", recorded(level(200), layers=()))
+
+    assert found.evidence["widest_slope_a_100_steps"] <= found.evidence["band"]
+
+
+def test_noise_that_hides_a_slope_is_no_proof_of_flatness():
+    noisy = 2.3 * np.exp(0.6 * np.random.default_rng(0).standard_normal(160))
+
+    assert asked("plateau", recorded(noisy, layers=())) == []
+
+
+@replicates
+def test_healthy_decay_is_no_plateau(repeats):
+    """methods 11.4, 11.6: silent in at least 94 % of healthy decays."""
+    random = np.random.default_rng(4)
+    told = 0
+    for _ in range(repeats):
+        losses = falling(160, pace=random.uniform(0.01, 0.05)) * np.exp(
+            0.1 * random.standard_normal(160)
+        )
+        told += bool(asked("plateau", recorded(losses, layers=())))
+
+    assert told / repeats <= 0.06

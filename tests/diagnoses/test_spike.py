@@ -1,0 +1,37 @@
+import numpy as np
+from diagnoses.histories import asked, only
+from simulation import replicates
+
+from difflens.testing.histories import falling, faulty, recorded
+
+
+def test_the_step_that_was_too_large_is_named():
+    found = only("spike", faulty()["spike"])
+
+    assert found.since_step == 119
+    assert found.fix.parameters == {"step": 119}
+
+
+def test_one_outlying_batch_is_no_spike():
+    losses = falling(200, end=0.5)
+    losses[120] *= 20
+
+    assert asked("spike", recorded(losses)) == []
+
+
+def test_a_leap_that_comes_back_by_itself_is_told_as_info_alone():
+    losses = falling(200, end=0.5)
+    losses[120:126] += 3.0
+
+    assert only("spike", recorded(losses)).severity == "info"
+
+
+@replicates
+def test_noise_of_small_batches_raises_no_warning(repeats):
+    random = np.random.default_rng(5)
+    told = 0
+    for _ in range(repeats):
+        losses = falling(150) * np.exp(0.5 * random.standard_normal(150))
+        told += any(each.severity != "info" for each in asked("spike", recorded(losses, layers=())))
+
+    assert told / repeats <= 0.02

@@ -1,0 +1,19 @@
+from diagnoses.histories import asked, only
+
+from difflens.testing.histories import falling, faulty, level, network, recorded
+
+FIRST_ZERO = [0.0] * 2 + [1.0] * (len(network()) - 2)
+
+
+def test_weights_that_are_all_zero_are_told_within_five_steps():
+    found = only("symmetry", faulty()["symmetry"])
+
+    assert (found.severity, found.since_step) == ("critical", 0)
+
+
+def test_one_matrix_that_starts_at_zero_is_a_custom():
+    assert asked("symmetry", recorded(level(60), weight_l2=FIRST_ZERO)) == []
+
+
+def test_zero_weights_of_a_network_that_learns_are_no_fault():
+    assert asked("symmetry", recorded(falling(), weight_l2=0.0)) == []
