@@ -18,7 +18,13 @@ from .scores import Rate, rate
 from .verdicts import Verdict
 
 Given = Mapping[str, Any]
-_SCHEMES = {"kaiming": "he", "he": "he", "xavier": "xavier", "orthogonal": "orthogonal"}
+_SCHEMES = {
+    "kaiming": "he",
+    "he": "he",
+    "xavier": "xavier",
+    "orthogonal": "orthogonal",
+    "identity": "he",
+}
 _ACTIVATIONS = {
     "relu": "relu", "leakyrelu": "leaky_relu", "gelu": "gelu", "tanh": "tanh", "silu": "silu",
     "elu": "elu", "sigmoid": "sigmoid",
@@ -28,9 +34,11 @@ _ACTIVATIONS = {
 def _reinitialise(config: Config, given: Given) -> Config:
     """Start from weights of a known scheme; every knob of the start is one of it."""
     scheme = _SCHEMES[str(given.get("scheme", "kaiming"))]
+    # The identity is a start for the matrix that goes from step to step (Le et al. 2015).
+    memory = "identity" if given.get("scheme") == "identity" else "orthogonal"
     return replace(
         config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
-        odd_scale=1.0, odd_bias=0.0, recurrent="orthogonal", recurrent_scale=1.0,
+        odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0,
     )  # fmt: skip
 
 

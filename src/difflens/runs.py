@@ -117,3 +117,42 @@ class Diagnosed(Record, frozen=True):
     first_step: int | None = None
     last_step: int | None = None
     warnings: tuple[str, ...] = ()  # damage, sampling, what could not be judged and why
+
+
+class Parted(Record, frozen=True):
+    """The first step at which one number of two runs differs by more than a tolerance."""
+
+    tolerance: float  # of |left - right| beside the larger of the two; 0 is any difference
+    step: int
+    layer: str  # "" of a scalar
+    field: str
+    left: float | str | None  # None: only the other run recorded it
+    right: float | str | None
+    layers: tuple[str, ...] = ()  # all that differ so far at this step, in network order
+
+
+class RunDiff(Record, frozen=True):
+    """Two runs held side by side, step by step: where they part, and how far."""
+
+    left: str
+    right: str
+    steps: int  # that both recorded
+    left_only_steps: int
+    right_only_steps: int
+    parted: tuple[Parted, ...]  # by tolerance, ascending; empty where the runs are the same
+    left_only_layers: tuple[str, ...] = ()
+    right_only_layers: tuple[str, ...] = ()
+    left_last_loss: float | str | None = None
+    right_last_loss: float | str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Is anything not the same, times aside?"""
+        return bool(
+            self.parted
+            or self.left_only_steps
+            or self.right_only_steps
+            or self.left_only_layers
+            or self.right_only_layers
+        )

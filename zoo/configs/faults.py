@@ -64,7 +64,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("O1", "tanh", "lr 2", {"lr": 2.0}, "oscillating", ("lr-high",)),
     Fault("O2", "sgd", "momentum 0.98, lr 0.3", {"momentum": 0.98, "lr": 0.3},
           "oscillating", ("lr-high", "dead")),
-    Fault("O3", "sgd", "batches of 1, lr 0.3", {"batch": 1, "lr": 0.3},
+    Fault("O3", "single", "batches of 1, lr 0.3", {"lr": 0.3},
           "oscillating", ("lr-high", "dead")),
     Fault("S1", "sgd", "lr 1e-5", {"lr": 1e-5}, "slow", ("lr-low",)),
     Fault("S2", "mlp", "lr 1e-7", {"lr": 1e-7}, "slow", ("lr-low",)),

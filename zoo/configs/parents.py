@@ -61,11 +61,14 @@ PARENTS: dict[str, Parent] = {
     "tight": _accurate(replace(_DIGITS, width=10, lr=5e-3), 0.85),
     "sgd16": _accurate(replace(_SGD, batch=16, steps=310), 0.92),
     "blobs16": _accurate(replace(_SGD, data="blobs", batch=16, steps=320), 0.93),
+    "single": _accurate(replace(_SGD, batch=1, lr=0.01, steps=900), 0.80),
+    "pair": _accurate(replace(_TANH, batch=2, lr=0.05, steps=600), 0.85),
     "leaky": _accurate(replace(_DIGITS, activation="leaky_relu"), 0.93),
     "gelu": _accurate(replace(_DIGITS, activation="gelu", optimiser="adamw"), 0.93),
     "dropout": _accurate(replace(_DIGITS, dropout=0.2), 0.93),
     "batch-norm": _accurate(replace(_DIGITS, norm="batch", depth=4), 0.93),
     "deep8": _accurate(replace(_DIGITS, depth=8, lr=5e-4), 0.90),
+    "deep8-narrow": _accurate(replace(_DIGITS, depth=8, width=16, lr=3e-3), 0.82),
     "deep12": _accurate(replace(_SGD, depth=12, steps=400), 0.90),
     "deep20-tanh": _accurate(
         replace(_TANH, depth=20, width=32, optimiser="adam", lr=1e-3, steps=500), 0.88
@@ -86,18 +89,26 @@ PARENTS: dict[str, Parent] = {
         replace(_DIGITS, data="regression", optimiser="sgd", lr=0.03, steps=400), 0.45, 0.2
     ),
     "regression-adam": _low(replace(_DIGITS, data="regression", lr=3e-3), 0.45, 0.2),
+    "regression-low": _low(replace(_DIGITS, data="regression", lr=4e-4, steps=600), 0.55, 0.1),
+    "autoencoder-sgd": _low(
+        replace(_SGD, data="autoencoder", depth=2, width=32, lr=0.3), 0.42, 0.08
+    ),
     "autoencoder": _low(
         replace(_DIGITS, data="autoencoder", depth=2, width=32, lr=3e-3), 0.28, 0.08
     ),
     "post-norm": _low(_POST, 1.45, 0.15),
     "gpt": _low(_GPT, 1.30, 0.05),
     "cnn": _accurate(_CNN, 0.92),
+    "cnn-low": _accurate(replace(_CNN, lr=3e-4, steps=500), 0.90),
     "bn-cnn": _accurate(_BN_CNN, 0.93),
     "blobs": _accurate(replace(_SGD, data="blobs"), 0.95),
     "cancer": _accurate(replace(_SGD, data="cancer", depth=2, width=16), 0.93),
     "logistic": _accurate(replace(_SGD, model="logistic", data="cancer", lr=0.1), 0.93),
     "small": _low(
         replace(_SMALL, dropout=0.6, weight_decay=0.1, optimiser="adamw", stop_step=None), 1.15, 0.1
+    ),
+    "small60": _low(
+        replace(_SMALL, samples=60, dropout=0.6, weight_decay=0.1, optimiser="adamw"), 1.9, 0.1
     ),
     "stopped": _low(replace(_SMALL, stop_step=30), 1.2, 0.1),
 }

@@ -27,6 +27,7 @@ THRESHOLDS = {
                                   "is often long"),
     "blind": Threshold(0.95, "held-back loss by that of guessing: never below it, nothing that "
                        "was learned holds for other data"),
+    "blind_gap": Threshold(0.94, "training loss by held-back loss: below, it learns by heart"),
     "blind_values": Threshold(3, "held-back values that must say so"),
     "blind_points": Threshold(50, "points, where held-back values say so"),
     "blind_fall": Threshold(0.7, "share by which the training loss fell, where held-back values "
@@ -146,13 +147,22 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
 
 
 def _is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
-    """Was held-back data never told better than by guessing, and is it told no better now?"""
+    """Was held-back data never told better than by guessing, and does it not get better?
+
+    A slow start looks the same for a while: there held-back and training loss fall together. So
+    the best held-back value must lie back, or the training loss must have left it behind.
+    """
     if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
         return False
     if not 0.9 * loss.chance <= loss.start <= 10 * loss.chance:
         return False
-    lowest, values = limit["blind"] * loss.chance, held_back.values
-    return bool(values.min() > lowest and values[-1] > 0.9 * values[-3:].max())
+    values = held_back.values
+    if values.min() <= limit["blind"] * loss.chance:
+        return False
+    rests = int(np.argmin(values)) <= len(values) - 3
+    # Of the same time: between two held-back values a run that learns gets far.
+    then = loss.values[loss.steps <= held_back.steps[-1]][-10:]
+    return rests or float(np.median(then)) < limit["blind_gap"] * float(values[-1])
 
 
 def _fastest_fall(loss: Losses) -> float | None:

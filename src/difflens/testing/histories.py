@@ -95,12 +95,13 @@ def falling(
     """Give the losses of a run that learns."""
     import numpy as np
 
-    return (end + (start - end) * np.exp(-pace * np.arange(points))) * noise(points, 0.05, seed)
+    course = end + (start - end) * np.exp(-pace * np.arange(points))
+    return np.asarray(course * noise(points, 0.05, seed))
 
 
 def level(points: int = 200, at: float = 2.3, seed: int = 0) -> NDArray[Any]:
     """Give the losses of a run that learns nothing."""
-    return at * noise(points, 0.005, seed)
+    return noise(points, 0.005, seed) * at
 
 
 def healthy() -> dict[str, History]:
