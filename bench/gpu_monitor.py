@@ -1,8 +1,8 @@
 """What the monitor costs on a GPU: ratios of step times, interleaved in one run.
 
 `python bench/gpu_monitor.py` needs torch with CUDA, Triton and this tree, no network. One model
-and one optimizer serve all variants, which take turns; each block of steps is followed by one of
-the bare loop, and the ratio is the median over blocks.
+and one optimizer serve all variants; each is attached once and then turned off and on, block by
+block, and the ratio is the median over pairs of neighbouring blocks.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -62,57 +61,105 @@ def gpt(torch: Any, layers: int, width: int, heads: int) -> Any:
     return Gpt().cuda()
 
 
-@contextmanager
-def nothing(_model: Any, _optimizer: Any) -> Iterator[Callable[[Any], None]]:
-    yield lambda _loss: None
+class Switch:
+    """What a variant does at a step, that can be turned off and on while its hooks stay."""
+
+    is_on = True
+
+    def tell(self, loss: Any) -> None:
+        """Hear of the end of a step."""
+
+    def close(self) -> None:
+        """Take the hooks away."""
 
 
-@contextmanager
-def items(model: Any, optimizer: Any) -> Iterator[Callable[[Any], None]]:
-    """Read four numbers of every tensor with `.item()`, as a first attempt does."""
+class Hooked(Switch):
+    """A variant that is a function over all parameters before the optimizer steps."""
 
-    def hook(*_: Any) -> None:
-        for each in model.parameters():
-            each.grad.norm().item()
-            each.grad.abs().mean().item()
-            each.grad.abs().max().item()
-            each.detach().norm().item()
+    def __init__(self, model: Any, optimizer: Any, look: Callable[[Any], None]) -> None:
+        """Hang on the optimizer."""
+        self._model, self._look = model, look
+        self._handle = optimizer.register_step_pre_hook(self._hook)
 
-    handle = optimizer.register_step_pre_hook(hook)
-    yield lambda loss: loss.item()
-    handle.remove()
+    def _hook(self, *_: Any) -> None:
+        for each in self._model.parameters() if self.is_on else ():
+            self._look(each)
+
+    def tell(self, loss: Any) -> None:
+        """Read the loss as well."""
+        if self.is_on:
+            loss.item()
+
+    def close(self) -> None:
+        """Take the hook away."""
+        self._handle.remove()
 
 
-@contextmanager
-def histograms(model: Any, optimizer: Any) -> Iterator[Callable[[Any], None]]:
-    """Make a 64-bin histogram of every gradient on the host, as wandb.watch does."""
+def items(each: Any) -> None:
+    """Read four numbers with `.item()`, as a first attempt does."""
+    each.grad.norm().item()
+    each.grad.abs().mean().item()
+    each.grad.abs().max().item()
+    each.detach().norm().item()
+
+
+def histogram(each: Any) -> None:
+    """Make a 64-bin histogram of a gradient on the host, as wandb.watch does."""
     import torch
 
-    def hook(*_: Any) -> None:
-        for each in model.parameters():
-            flat = each.grad.detach().float().flatten()
-            low, high = flat.min().item(), flat.max().item()
-            torch.histc(flat, 64, low, high if high > low else low + 1).cpu().tolist()
-
-    handle = optimizer.register_step_pre_hook(hook)
-    yield lambda loss: loss.item()
-    handle.remove()
+    flat = each.grad.detach().float().flatten()
+    low, high = flat.min().item(), flat.max().item()
+    torch.histc(flat, 64, low, high if high > low else low + 1).cpu().tolist()
 
 
-def watched(folder: Path, **how: Any) -> Callable[[Any, Any], Any]:
-    from difflens.training import monitor
+class Off:
+    """A sampling that wants no step."""
 
-    @contextmanager
-    def entered(model: Any, optimizer: Any) -> Iterator[Callable[[Any], None]]:
-        with monitor(model, optimizer, folder / "run", overwrite=True, **how) as watch:
+    fixed, every, budget, share = True, 1, 0.01, None
 
-            def tell(loss: Any) -> bool:
-                watch.step(loss)
-                return not watch.is_quiet
+    def is_wanted(self) -> bool:
+        """Never."""
+        return False
 
-            yield tell
+    def passed(self) -> None:
+        """Count nothing."""
 
-    return entered
+    def measured(self, own_seconds: float, step_seconds: float) -> None:
+        """Learn nothing."""
+
+
+class Watched(Switch):
+    """Our monitor."""
+
+    def __init__(self, model: Any, optimizer: Any, folder: Path, **how: Any) -> None:
+        """Attach it."""
+        from difflens.training import monitor
+
+        self._watch = monitor(model, optimizer, folder / "run", overwrite=True, **how).__enter__()
+        self._hook: Any = self._watch._hook  # noqa: SLF001
+        self._samplings = (Off(), self._hook._sampling)  # noqa: SLF001
+
+    @property
+    def is_on(self) -> bool:
+        """Does it read?"""
+        return self._hook._sampling is self._samplings[1]  # noqa: SLF001
+
+    @is_on.setter
+    def is_on(self, wanted: bool) -> None:
+        self._hook._sampling = self._samplings[wanted]  # noqa: SLF001
+
+    def tell(self, loss: Any) -> None:
+        """Close the frame."""
+        self._watch.step(loss)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Did it give up?"""
+        return bool(self._watch.is_quiet)
+
+    def close(self) -> None:
+        """Leave the model as it was."""
+        self._watch.close()
 
 
 def steps(torch: Any, model: Any, optimizer: Any, batch: int) -> Callable[[Any, int], float]:
@@ -137,62 +184,63 @@ def steps(torch: Any, model: Any, optimizer: Any, batch: int) -> Callable[[Any, 
     return run
 
 
-def table(torch: Any, name: str, model: Any, batch: int, rounds: int) -> None:
-    """Print the ratios of one model: variants take turns in blocks of steps on the same weights."""
+def table(torch: Any, model: Any, name: str, *, batch: int, rounds: int, folder: Path) -> None:
+    """Print the ratios of one model, each of blocks with a variant on to blocks with it off."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     run = steps(torch, model, optimizer, batch)
-    folder = Path(tempfile.mkdtemp())
-    variants = {
-        "none": (nothing, 2, 10),
-        "every step": (watched(folder / "a", every=1, diagnose_every=None), 20, 32),
-        "every step, updates too": (
-            watched(folder / "b", every=1, updates=1, diagnose_every=None), 6, 10),
-        "auto, 1 %, diagnosed": (watched(folder / "c"), 40, 32),
-        "foreach": (watched(folder / "d", every=1, fused=False, diagnose_every=None), 20, 32),
-        ".item() per tensor": (items, 2, 10),
-        "histograms": (histograms, 2, 10),
-    }  # fmt: skip
-    times: dict[str, list[tuple[float, float]]] = {each: [] for each in variants}
-    for _ in range(rounds):
-        for each, (make, warm, count) in variants.items():
-            with make(model, optimizer) as tell:
-                run(tell, warm)
-                own = run(tell, count)
-            with nothing(model, optimizer) as tell:
-                run(tell, 1)
-                times[each].append((own, run(tell, count)))
-    shutil.rmtree(folder, ignore_errors=True)
-    bare = [other for found in times.values() for _, other in found]
-    print(f"\n{name}, batch {batch}x1024: {1e3 * median(bare):.2f} ms a step", flush=True)
-    for each, found in times.items():
-        ratios = [own / other for own, other in found]
-        print(
-            f"  {each:24s} {100 * (median(ratios) - 1):+7.2f} %   "
-            f"({100 * (min(ratios) - 1):+.2f} to {100 * (max(ratios) - 1):+.2f})",
-            flush=True,
-        )
+
+    def ours(**how: Any) -> Callable[[], Switch]:
+        return lambda: Watched(model, optimizer, folder, **how)
+
+    variants: dict[str, tuple[Callable[[], Switch], int]] = {
+        "none": (Switch, 16),
+        "every step": (ours(every=1, diagnose_every=None), 16),
+        "every step, updates too": (ours(every=1, updates=1, diagnose_every=None), 16),
+        "auto, 1 %, diagnosed": (ours(), 32),
+        "foreach": (ours(every=1, fused=False, diagnose_every=None), 16),
+        ".item() per tensor": (lambda: Hooked(model, optimizer, items), 4),
+        "histograms": (lambda: Hooked(model, optimizer, histogram), 4),
+    }
+    for place, (each, (make, count)) in enumerate(variants.items()):
+        switch = make()
+        run(switch.tell, 40 if "auto" in each else 6)
+        ratios, bare = [], []
+        for _ in range(rounds):
+            switch.is_on = False
+            run(switch.tell, 1)
+            bare.append(run(switch.tell, count))
+            switch.is_on = True
+            run(switch.tell, 1)
+            ratios.append(run(switch.tell, count) / bare[-1])
+        switch.close()
+        if not place:
+            print(f"\n{name}, batch {batch}x1024: {1e3 * median(bare):.2f} ms a step", flush=True)
+        low, high = (100 * (share - 1) for share in (min(ratios), max(ratios)))
+        middle = 100 * (median(ratios) - 1)
+        print(f"  {each:24s} {middle:+7.2f} %   ({low:+.2f} to {high:+.2f})", flush=True)
 
 
 def syncs(torch: Any, model: Any, folder: Path) -> None:
     """Train under `set_sync_debug_mode("error")`: any synchronisation of the loop raises."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     run = steps(torch, model, optimizer, 2)
+    tokens = torch.zeros((2, 1024), dtype=torch.int64, device="cuda")
     for fused in (True, False):
-        with watched(folder, every=1, diagnose_every=None, fused=fused)(model, optimizer) as tell:
-            run(tell, 3)
-            torch.cuda.set_sync_debug_mode("error")
-            try:
-                tokens = torch.zeros((2, 1024), dtype=torch.int64, device="cuda")
-                for _ in range(5):
-                    loss = model(tokens).float().mean()
-                    loss.backward()
-                    optimizer.step()
-                    optimizer.zero_grad()
-                    tell(loss)
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
-            if not tell(loss):
-                raise SystemExit("the monitor went quiet: it would have synchronised")
+        switch = Watched(
+            model, optimizer, folder, every=1, updates=1, diagnose_every=None, fused=fused
+        )
+        run(switch.tell, 3)
+        torch.cuda.set_sync_debug_mode("error")
+        for _ in range(5):
+            loss = model(tokens).float().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            switch.tell(loss)
+        torch.cuda.set_sync_debug_mode("default")
+        switch.close()
+        if switch.is_quiet:
+            raise SystemExit("the monitor went quiet: it would have synchronised")
     print("no synchronisation in the loop: fused and foreach", flush=True)
 
 
@@ -205,13 +253,13 @@ def main(rounds: int = 6) -> None:
         small = gpt(torch, 12, 768, 12)
         print(sum(each.numel() for each in small.parameters()), "parameters", flush=True)
         syncs(torch, small, folder)
-        table(torch, "GPT-2 124M", small, 16, rounds)
-        table(torch, "GPT-2 124M", small, 4, rounds)
+        table(torch, small, "GPT-2 124M", batch=16, rounds=rounds, folder=folder)
+        table(torch, small, "GPT-2 124M", batch=4, rounds=rounds, folder=folder)
         del small
         torch.cuda.empty_cache()
         large = gpt(torch, 20, 2048, 16)
         print(sum(each.numel() for each in large.parameters()), "parameters", flush=True)
-        table(torch, "GPT 1B", large, 4, max(2, rounds // 2))
+        table(torch, large, "GPT 1B", batch=4, rounds=max(2, rounds // 2), folder=folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

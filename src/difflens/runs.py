@@ -6,8 +6,9 @@ Numbers that come by the thousand (frames) live in the room `history`, as arrays
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from .kept import Kept
 from .records import Record
 
 RUN_SCHEMA = 1
@@ -91,8 +92,10 @@ class Fix(Record, frozen=True):
     parameters: dict[str, Any] = {}
 
 
-class RunFinding(Record, frozen=True, rename={"advice": "try"}):
+class RunFinding(Kept, frozen=True, rename={"advice": "try"}):
     """A fault of a training run: where, since when, what shows it, and what to try."""
+
+    as_logged: ClassVar[frozenset[str]] = frozenset({"evidence"})
 
     name: str
     severity: RunSeverity
@@ -107,7 +110,7 @@ class RunFinding(Record, frozen=True, rename={"advice": "try"}):
     fix: Fix | None = None
 
 
-class Diagnosed(Record, frozen=True):
+class Diagnosed(Kept, frozen=True):
     """All that the diagnoses say of a run, the most likely cause first."""
 
     run: str
@@ -131,7 +134,7 @@ class Parted(Record, frozen=True):
     layers: tuple[str, ...] = ()  # all that differ so far at this step, in network order
 
 
-class RunDiff(Record, frozen=True):
+class RunDiff(Kept, frozen=True):
     """Two runs held side by side, step by step: where they part, and how far."""
 
     left: str

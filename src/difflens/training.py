@@ -18,7 +18,7 @@ from .runs import RunFinding
 from .watching.telling import warn
 
 
-def monitor(  # noqa: PLR0913  the names of cli.md 8, all but three by keyword
+def monitor(
     model: Any,
     optimizer: Any = None,
     run: str | Path = "runs/run",
@@ -38,7 +38,7 @@ def monitor(  # noqa: PLR0913  the names of cli.md 8, all but three by keyword
     policy: Policy | None = None,
     fused: bool = True,
 ) -> Monitor:
-    """Watch a PyTorch model train: `with monitor(model, optimizer, run="runs/one") as watch:`.
+    """Watch a PyTorch model train, in a `with`; `step` on what it gives closes each frame.
 
     `every="auto"` reads every step while that costs less than `budget` of the step's time, and
     samples beyond; `activations` is the number of steps between two looks at activations, and

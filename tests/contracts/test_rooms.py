@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "comparisons": {"errors", "records", "kept"},
     "ab_results": {"errors", "records", "kept", "comparisons"},
     "regression_results": {"records", "kept", "comparisons", "ab_results", "snapshots"},
-    "runs": {"records"},
+    "runs": {"records", "kept"},
     "weight_results": {"errors", "records", "kept"},
     "network_results": {"errors", "records", "kept"},
     "gradient_results": {"errors", "records", "kept", "network_results"},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.history.crc32c import crc32c, masked
+from difflens.crc32c import crc32c, masked
 from difflens.history.events import (
     Damaged,
     Value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from difflens.sources.containers.crc32c import crc32c, masked
+from difflens.crc32c import crc32c, masked
 
 # Our dtypes as TensorFlow numbers them.
 TENSORFLOW = {

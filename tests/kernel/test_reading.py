@@ -87,9 +87,7 @@ def test_what_is_not_finite_shows_in_the_norm_and_is_counted(kernel, dtype, plac
     assert look(kernel, values, np.ones(1100, NUMPY[dtype]))["nonfinite"] == 1
 
 
-@given(
-    values=st.lists(st.floats(width=32), max_size=200), at=st.integers(0, 40)
-)
+@given(values=st.lists(st.floats(width=32), max_size=200), at=st.integers(0, 40))
 @settings(max_examples=200, deadline=None)
 def test_compiled_and_numpy_agree_on_any_floats(values, at):
     compiled = pytest.importorskip("difflens.kernel._scan", exc_type=ImportError)
@@ -107,11 +105,9 @@ def test_an_update_far_below_the_weights_is_not_lost(kernel):
     assert look(kernel, values, copy)["moves"] == pytest.approx(3000 * 1e-40, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "row", [(0, 0, 5, 1), (1, 0, -1, 1), (1, 0, 0, 4), (1, 0, 0, -1)]
-)
+@pytest.mark.parametrize("row", [(0, 0, 5, 1), (1, 0, -1, 1), (1, 0, 0, 4), (1, 0, 0, -1)])
 def test_a_row_that_cannot_be_is_refused(kernel, row):
-    with pytest.raises(ValueError, match="do not fit|cannot be read"):
+    with pytest.raises(ValueError, match=r"do not fit|cannot be read"):
         kernel.read(np.array([row], np.int64), np.zeros(6))
 
 
@@ -129,16 +125,16 @@ def test_every_level_of_the_processor_reads_alike(level):
         "for code, kind in enumerate((np.float64, np.float32, np.float16, ml_dtypes.bfloat16)):\n"
         "    v = x.astype(kind); c, d = (v * 2).astype(kind), (v * 2).astype(kind)\n"
         "    for k, copy in ((_scan, c), (readings, d)):\n"
-        "        rows = [[v.ctypes.data, 0, 5001, code], [v.ctypes.data, copy.ctypes.data, 5001, code]]\n"
+        "        at, by = v.ctypes.data, copy.ctypes.data\n"
+        "        rows = [[at, 0, 5001, code], [at, by, 5001, code]]\n"
         "        out = np.zeros((2, 6)); k.read(np.array(rows, np.int64), out)\n"
         "        if k is _scan: first = out\n"
         "    assert np.allclose(first, out, rtol=1e-6), (kind, first, out)\n"
         "print('agree')\n"
     )
     environment = {"DIFFLENS_LEVEL": level, "PYTHONPATH": os.pathsep.join(sys.path)}
-    answer = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if "cannot run the loops" in answer.stderr or "No module" in answer.stderr:
         pytest.skip(f"no {level} here")
 

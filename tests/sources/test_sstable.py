@@ -5,9 +5,9 @@ from hostile.wire import block, sealed, table, varint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from difflens.crc32c import crc32c
 from difflens.errors import CorruptFile, LimitExceeded
 from difflens.sources.containers import snappy
-from difflens.sources.containers.crc32c import crc32c
 from difflens.sources.containers.sstable import Table
 from difflens.sources.files import File
 

@@ -11,7 +11,6 @@ from ._options import FilePath
 from ._store import emit, policy_option, result_options, view_of
 
 if TYPE_CHECKING:
-    from ..evidence.policy import Known
     from ..records import Policy
     from ..runs import Diagnosed
 
@@ -54,16 +53,6 @@ def _policy(options: dict[str, Any]) -> Policy:
     if not options["policy"]:
         return Policy()
     from ..evidence.policy import policy
-
-    return policy(options["policy"], _known())
-
-
-def _known() -> Known:
-    """Gather every threshold there is, those of diagnoses among them."""
-    from ..diagnoses import diagnosis
     from ._policy import known
 
-    found = known()
-    for entry in diagnosis:
-        found = found.also(entry.name.replace("-", "_"), entry.options.get("thresholds", {}))
-    return found
+    return policy(options["policy"], known())

@@ -65,27 +65,19 @@ def _stood(loss: Losses, limit: Limits) -> Harm | None:
 
 
 def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
-    layers = seen.layers
-    gradient = layers.gradient
-    if told.kind == "stood" and gradient is not None:
-        gradient = gradient[: max(standstill(seen.loss) // 2, 5)]
-    recent = layers.recent(gradient, 30 if told.kind == "stuck" else seen.points)
-    columns = np.flatnonzero(layers.trained)
-    if recent is None or len(columns) < 3:
+    layers, columns = seen.layers, np.flatnonzero(seen.layers.trained)
+    sizes = _sizes(seen, told, columns)
+    if sizes is None:
         return []
-    sizes = recent[columns]
-    if not np.isfinite(sizes).all() or sizes.max() <= 0:
-        return []
-    strongest = int(np.argmax(sizes))
-    ratios = sizes / sizes[strongest]
+    strongest, least = int(np.argmax(sizes)), limit["faint"] * seen.loss.size
+    ratios, middle = sizes / sizes[strongest], float(np.median(sizes))
     faint = [i for i in range(strongest) if ratios[i] < limit["ratio"]]
-    if float(np.median(sizes)) < limit["faint"] * seen.loss.size:
-        faint = [i for i in range(len(columns)) if sizes[i] < limit["faint"] * seen.loss.size]
+    if middle < least:
+        faint = np.flatnonzero(sizes < least).tolist()
     if not faint or _are_dead(seen, columns, sizes):
         return []
     faintest = float(ratios[faint].min())
     order = sorted(faint, key=lambda i: (ratios[i], i))
-    slope = _slope(sizes, strongest)
     bounded = layers.of(int(columns[0])).activation in _BOUNDED
     return [
         finding(
@@ -95,19 +87,30 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
             f"{layers.named([columns[order[0]]])[0]} ({len(faint)} of {len(columns)} layers); "
             f"{told.said}",
             {"faintest_by_strongest": faintest, "ratio_threshold": limit["ratio"],
-             "faint_layers": len(faint), "layers": len(columns), "factor_a_layer": slope,
-             "loss_fall": told.figure},
+             "faint_layers": len(faint), "layers": len(columns),
+             "factor_a_layer": _slope(sizes, strongest), "loss_fall": told.figure},
             since=told.since,
             layers=layers.named(columns[order]),
             cause="each layer passes on a part of the gradient only: "
             + ("its non-linearity saturates" if bounded else "its weights are small")
             + ", and a deep stack multiplies the parts",
             advice=_advice(bounded),
-            signs=[max(below(faintest, limit["ratio"]),
-                       below(float(np.median(sizes)), limit["faint"] * seen.loss.size))],
+            signs=[max(below(faintest, limit["ratio"]), below(middle, least))],
             fix=_fix(seen, bounded),
         )
     ]  # fmt: skip
+
+
+def _sizes(seen: Sight, told: Harm, columns: Any) -> Any:
+    """Give r of each trained matrix while the loss stood still; None where it cannot be told."""
+    gradient, points = seen.layers.gradient, 30
+    if told.kind == "stood" and gradient is not None:
+        gradient, points = gradient[: max(standstill(seen.loss) // 2, 5)], seen.points
+    recent = seen.layers.recent(gradient, points)
+    if recent is None or len(columns) < 3:
+        return None
+    sizes = recent[columns]
+    return sizes if np.isfinite(sizes).all() and sizes.max() > 0 else None
 
 
 def _are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:

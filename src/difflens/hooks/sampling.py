@@ -65,11 +65,12 @@ class Sampling:
         """Set the interval by a price of reading and step; did it change?"""
         if self.fixed or price is None or price[1] <= 0:
             return False
-        needed = min(max(ceil(price[0] / (self.budget * price[1])), 1), FAR)
+        exactly = price[0] / (self.budget * price[1])
+        needed = min(max(ceil(exactly), 1), FAR)
         chosen = self.every
         if needed > self.every:
             chosen = 1 << (needed - 1).bit_length()
-        elif needed * 4 <= self.every:
+        elif exactly * 4 <= self.every and self.every > 1:
             chosen = self.every // 2
         changed = chosen != self.every
         if changed:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..runs import LAYER_FIELDS, MISSING_BITS, STEP_SCALARS, Layer, RunInfo
+from ..runs import MISSING_BITS
 from . import Reading, Sink
 from .sampling import Sampling
 from .torch_activations import FIELDS, Activations, behind_layers
 from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
+from .torch_info import identities, info_of
 from .torch_late import kept, promised
-from .torch_layers import bare, facts_of, layer_of, parameters_of
+from .torch_layers import bare, parameters_of
 from .torch_modes import Modes
 from .torch_optimizers import Stepper, steppers
 from .torch_probe import Probe
@@ -27,7 +28,6 @@ from .torch_readers import Readers, finished
 from .torch_scaling import Scaling
 from .torch_tracing import Tracing
 
-SCALARS = (*STEP_SCALARS, "optimizer_steps", "grad_kept")
 _DECISIONS = 16  # recorded steps between two looks at the price, at first
 # On a device, weights and their copy are four times the traffic of the gradients: on every step
 # they would cost 1 % of a GPT-2's, on one in sixteen they cost next to nothing.
@@ -58,11 +58,13 @@ class TorchHook:
         self._watched = parameters_of(model)
         self._ranks = Ranks(options.ranks)
         self._optimizers = steppers(optimizer)
-        self._optimised = None if not self._optimizers else _identities(self._optimizers)
+        self._optimised = identities(self._optimizers) if self._optimizers else None
         self._counts = np.array([each.parameter.numel() for each in self._watched], np.float64)
         self._blank = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
         self._process, self.is_quiet, self._is_closed = os.getpid(), False, False
-        self.info = self._described(self._watched, {}, {}, {})
+        self.info = info_of(
+            model, self._watched, self._optimizers, options=options, ranks=self._ranks
+        )
 
     def attach(self, sink: Sink, first_step: int = 0) -> None:
         """Put the hooks on; from now on the sink gets readings."""
@@ -77,9 +79,10 @@ class TorchHook:
         self._order, self._in_order = self._all, True
         self._shares = shares_of(self._parameters, self._ranks.rank)
         self._readers = Readers(self._parameters, fused=self._options.fused)
-        lonely = self._ranks.count == 1 or getattr(self._watched[0].parameter, "placements", None)
-        chosen = [p for p in self._parameters if self._optimised is None or id(p) in self._optimised]
-        self._probe = Probe(chosen, compares=bool(lonely))
+        optimised = self._optimised
+        chosen = [p for p in self._parameters if optimised is None or id(p) in optimised]
+        # Data parallelism adds the other ranks' gradients after the hook that the probe hangs on.
+        self._probe = Probe(chosen, compares="before" in self.info.gradient)
         self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
         self._updates = self._options.updates
         if self._updates == "auto":
@@ -95,42 +98,10 @@ class TorchHook:
         self._prepare()
 
     def fail(self, error: Exception) -> None:
-        """Go quiet for good; the hooks are taken off at the next step, not while they are called."""
+        """Go quiet for good; hooks are taken off at the next step, not while they are called."""
         if not self.is_quiet:
             self.is_quiet = True
             self._sink.fail(error)
-
-    def _described(
-        self, watched: list[Any], depths: dict[int, int], behind: dict[int, str], facts: Any
-    ) -> RunInfo:
-        import torch
-
-        layers = tuple(self._layer(each, depths, behind) for each in watched)
-        fields = (*LAYER_FIELDS, *(FIELDS if self._options.activations else ()))
-        devices = sorted({str(each.parameter.device) for each in watched})
-        told = self._ranks.count == 1 or self._ranks.merges
-        return RunInfo(
-            self._options.name,
-            layers=layers,
-            fields=fields,
-            scalars=SCALARS,
-            framework=f"torch {torch.__version__}",
-            device=", ".join(devices),
-            every=self._options.every,
-            budget=self._options.budget if self._options.every == "auto" else None,
-            rank=0 if self._ranks.merges else self._ranks.rank,
-            ranks=self._ranks.count,
-            gradient="unscaled, before clipping"
-            if self._ranks.count == 1
-            else "unscaled, after clipping"
-            + ("" if told else "; the part that lies on this rank"),
-            optimizer=_settings(self._optimizers),
-            facts={**facts_of(self._model, watched, self._optimised), **facts},
-        )
-
-    def _layer(self, each: Any, depths: dict[int, int], behind: dict[int, str]) -> Layer:
-        own = id(each.module)
-        return layer_of(each, depths.get(own), behind.get(own, ""), self._optimised)
 
     @property
     def writes(self) -> bool:
@@ -154,8 +125,7 @@ class TorchHook:
         self._spent += time.perf_counter() - begun
 
     def _read_gradients(self, optimizer: Any, places: list[int]) -> None:
-        if self._probe.is_changed:
-            self._scaling.look(optimizer)
+        self._scaling.look(optimizer)
         self._readers.gradients(places)
         self._factor = self._probe.factor()
         scale = self._scaling.of(optimizer)
@@ -301,7 +271,7 @@ class TorchHook:
         """Was every layer read, gradient and weights, in one go and on one device?"""
         return (
             not self._ranks.merges
-            and len(begun) == 2  # noqa: PLR2004
+            and len(begun) == 2
             and [kind for kind, _, _ in begun] == [GRADIENT, WEIGHTS]
             and all(each.always_counts and promise[0] == self._all for _, each, promise in begun)
         )
@@ -312,7 +282,7 @@ class TorchHook:
         rows = np.full((len(FIELDS), made.shape[1]), self._blank, np.float32)
         for place, promise in active.items():
             values = promise().numpy()
-            known = ~np.isnan(values) | (np.arange(len(FIELDS)) < 2)  # noqa: PLR2004  mean, spread
+            known = ~np.isnan(values) | (np.arange(len(FIELDS)) < 2)  # mean, spread
             rows[known, place] = values[known]
         return np.concatenate([made, rows])
 
@@ -331,11 +301,17 @@ class TorchHook:
             range(len(watched)), key=lambda place: depths.get(id(watched[place].module), last)
         )
         self._in_order = self._order == self._all
-        self.info = self._described(
+        self.info = info_of(
+            self._model,
             [watched[place] for place in self._order],
-            depths,
-            tracing.activations(),
-            {**tracing.facts(), "eval_modules": self._modes.news() or []},
+            self._optimizers,
+            options=self._options,
+            ranks=self._ranks,
+            seen={
+                "depths": depths,
+                "activations": tracing.activations(),
+                "facts": {**tracing.facts(), "eval_modules": self._modes.news() or []},
+            },
         )
         self._sink.describe(self.info)
         self._sink.later(lambda: self._sink.note("fact", **tracing.seen()))
@@ -381,26 +357,3 @@ class TorchHook:
         self._scaling.close()
         self._modes.close()
         self._model, self._watched, self._parameters, self._optimizers = None, [], [], []
-
-
-def _identities(optimizers: Iterable[Any]) -> set[int]:
-    return {
-        id(parameter)
-        for optimizer in optimizers
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    }
-
-
-def _settings(optimizers: list[Any]) -> dict[str, Any]:
-    """Give class and plain settings of the first optimizer, and how many there are."""
-    if not optimizers:
-        return {}
-    first = optimizers[0]
-    plain = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in first.param_groups[0].items()
-        if isinstance(value, (int, float, str, bool, tuple)) and key != "params"
-    }
-    others = {"others": [type(each).__name__ for each in optimizers[1:]]} if optimizers[1:] else {}
-    return {"name": type(first).__name__, **plain, **others}

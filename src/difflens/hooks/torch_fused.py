@@ -147,7 +147,7 @@ class FusedReader:
         here = [self._dense(each) for each in own]
         copies = [self._copy(i, tensor) for i, tensor in zip(places, here, strict=True)]
         with self._torch.no_grad():
-            self._torch._foreach_copy_(copies, here)  # noqa: SLF001
+            self._torch._foreach_copy_(copies, here)
 
     def weights(self, places: list[int]) -> Any:
         """Read weights, and how far they moved from their copies."""

@@ -60,12 +60,10 @@ def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0915, PLR091
     most = tl.max(largest).to(tl.float64)
     zero = tl.sum(zeros).to(tl.float64)
     odd = square * 0.0
-    small = (most > 0.0) & (most < 1e-12)
-    if (square < 1e36) & (most < 1e16) & (small == 0) & (KIND != tl.float64):
-        odd = square * 0.0
-    elif square + most == 0.0:
-        odd = square * 0.0
-    else:
+    easy = (square < 1e36) & (most < 1e16) & ((most > 1e-12) | (square + most == 0.0))
+    if KIND == tl.float64:  # noqa: SIM300  what is constant stands behind
+        easy = easy & (most < 0.0)
+    if easy == 0:
         wide_squares = tl.zeros([BLOCK], tl.float64)
         wide_sizes = tl.zeros([BLOCK], tl.float64)
         wide_most = tl.zeros([BLOCK], tl.float64)
@@ -163,8 +161,8 @@ def _fold(partials, first, rows, out):  # type: ignore[no-untyped-def]  # noqa: 
 def kernels() -> tuple[Any, Any, Any]:
     """Give the kernels for gradients and weights, and the one that adds up."""
     global tl  # noqa: PLW0603  Triton finds its language among the globals of the body
-    import triton
-    import triton.language as tl
+    import triton  # type: ignore[import-not-found, unused-ignore]
+    import triton.language as tl  # type: ignore[import-not-found, unused-ignore]
 
     return triton.jit(_gradients), triton.jit(_weights), triton.jit(_fold)
 

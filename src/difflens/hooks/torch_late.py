@@ -17,7 +17,7 @@ def later(tensor: Any) -> Callable[[], Any]:
         kept = tensor.clone() if tensor.is_cpu else tensor.to("cpu")
         return lambda: kept
     copy = tensor.to("cpu", non_blocking=True)
-    done = torch.cuda.Event(blocking=True)
+    done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
     done.record()
 
     def fetched() -> Any:

@@ -97,7 +97,8 @@ class ProcessorReader:
 
     def _odd_gradients(self, places: list[int]) -> Any:
         """Read gradients of which some are missing, sparse, scattered or shards."""
-        rows, found, kept = array("q"), [], []
+        rows, kept = array("q"), []
+        found: list[int] = []
         lacking: dict[int, int] = {}  # elements that a sparse gradient does not have: zeros
         for place in places:
             gradient = self._parameters[place].grad

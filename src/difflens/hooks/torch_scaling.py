@@ -14,7 +14,11 @@ class Scaling:
         self._scaler, self._sought = scaler, scaler is not None
 
     def look(self, optimizer: Any) -> None:
-        """Find the scaler of an optimizer, once: nothing else leads from the one to the other."""
+        """Find the scaler of an optimizer, once, at the first step.
+
+        Nothing leads from an optimizer to its scaler, and unscaling leaves no mark on gradients,
+        not even on their version counter; so all objects are looked through, some milliseconds.
+        """
         if self._sought:
             return
         self._sought = True

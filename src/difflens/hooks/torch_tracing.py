@@ -8,6 +8,7 @@ takes hooks for code, and the order of registration stands in.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .torch_late import Silent, later
@@ -51,10 +52,8 @@ class Tracing:
 
     def _hook(self, register: Callable[..., Any], call: Callable[..., None], **how: Any) -> None:
         def safely(*args: Any) -> None:
-            try:
+            with suppress(Exception):  # nothing of ours reaches the loop
                 call(*args)
-            except Exception:  # noqa: BLE001, S110  nothing of ours reaches the loop
-                pass
 
         self._handles.append(register(Silent(safely), **how))
 
@@ -107,11 +106,11 @@ class Tracing:
             if module and kind not in ACTIVATIONS and behind in ACTIVATIONS:
                 found.setdefault(module, behind)
         # A norm between a layer and its non-linearity belongs to both.
-        for before, norm, behind in zip(
+        for before, norm, last in zip(
             self._events, self._events[1:], self._events[2:], strict=False
         ):
-            if "Norm" in norm[1] and behind[1] in ACTIVATIONS and before[1] not in ACTIVATIONS:
-                found.setdefault(before[0], behind[1])
+            if "Norm" in norm[1] and last[1] in ACTIVATIONS and before[1] not in ACTIVATIONS:
+                found.setdefault(before[0], last[1])
         return found
 
     def facts(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _look(address: int, copy: int, count: int, code: int) -> tuple[float, ...]:
 def _decoded(address: int, count: int, code: int) -> Any:
     import numpy as np
 
-    raw = (ctypes.c_char * (count * _WIDTHS[code])).from_address(address)
+    raw: Any = (ctypes.c_char * (count * _WIDTHS[code])).from_address(address)
     if TYPES[code] == "BF16":
         wide = np.frombuffer(raw, np.uint16).astype(np.uint32) << 16
         return wide.view(np.float32).astype(np.float64)

@@ -11,6 +11,8 @@ at the first that is broken. No test framework is needed.
 
 from .analyses import LAWS as ANALYSIS_LAWS
 from .analyses import check_analysis
+from .diagnoses import LAWS as DIAGNOSIS_LAWS
+from .diagnoses import check_diagnosis
 from .models import Encoded, write_safetensors
 from .renderers import LAWS as RENDERER_LAWS
 from .renderers import check_renderer
@@ -19,11 +21,13 @@ from .sources import Sample, check_source
 
 __all__ = [
     "ANALYSIS_LAWS",
+    "DIAGNOSIS_LAWS",
     "RENDERER_LAWS",
     "SOURCE_LAWS",
     "Encoded",
     "Sample",
     "check_analysis",
+    "check_diagnosis",
     "check_renderer",
     "check_source",
     "write_safetensors",

@@ -7,6 +7,7 @@ run of a week is worth the frames after it.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,8 @@ class Paper:
     def _let_go(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            try:
+            with suppress(RunError, OSError):  # it may be gone; there is nobody to tell
                 writer.close()
-            except (RunError, OSError):
-                pass  # it was removed under us; there is nobody to tell
 
     def describe(self, info: RunInfo) -> None:
         """Say how the frames that follow are laid out, now or with the next frame."""

@@ -159,9 +159,7 @@ class Recorder:
 
     def _describe(self, info: RunInfo) -> None:
         self._names.take(dict.fromkeys(info.scalars, 0.0))
-        info = msgspec.structs.replace(
-            info, created=self.info.created, scalars=self._names.known
-        )
+        info = msgspec.structs.replace(info, created=self.info.created, scalars=self._names.known)
         self.info = info
         if self._paper is not None:
             self._paper.describe(info)

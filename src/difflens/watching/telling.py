@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
 
 
 def warn(text: str) -> None:
@@ -11,7 +12,5 @@ def warn(text: str) -> None:
     try:
         warnings.warn(f"difflens: {text}", RuntimeWarning, stacklevel=2)
     except RuntimeWarning:
-        try:
+        with suppress(OSError, ValueError, AttributeError):  # nobody may be there to read it
             sys.stderr.write(f"difflens: {text}\n")
-        except (OSError, ValueError, AttributeError):
-            pass  # nobody is there to read it

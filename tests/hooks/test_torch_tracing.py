@@ -1,0 +1,132 @@
+"""What the first pass of a model shows: order, non-linearities, what goes in and out."""
+
+import pytest
+from hooks.loops import mlp, read, trained
+
+from difflens.history import read_history
+
+torch = pytest.importorskip("torch")
+nn, functional = torch.nn, torch.nn.functional
+
+
+class Backwards(nn.Module):
+    """Registers its layers in another order than they run in, and uses functions between them."""
+
+    def __init__(self, last=None):
+        super().__init__()
+        self.head = nn.Linear(12, 5)
+        self.norm = nn.LayerNorm(16)
+        self.middle = nn.Linear(16, 12)
+        self.first = nn.Linear(20, 16)
+        self.never = nn.Linear(3, 3)
+        self.drop = nn.Dropout(0.1)
+        self.last = last
+
+    def forward(self, x):
+        x = functional.relu(self.norm(self.first(x)))
+        x = self.head(torch.sigmoid(self.middle(self.drop(x))))
+        return x if self.last is None else self.last(x)
+
+
+def test_layers_stand_in_the_order_in_which_they_run(tmp_path):
+    model = Backwards()
+    wanted = trained(model, tmp_path / "run", steps=3)
+
+    frames, info = read(tmp_path / "run")
+    names = [layer.name for layer in info.layers]
+    assert names[::2] == ["first.weight", "norm.weight", "middle.weight", "head.weight",
+                          "never.weight"]  # fmt: skip
+    places = [name for name, _ in model.named_parameters()]
+    for frame, exact in zip(frames, wanted, strict=True):
+        for i, name in enumerate(names[:8]):
+            assert frame.layers[0, i] == pytest.approx(exact[0][places.index(name)], rel=1e-5)
+            assert frame.layers[6, i] == pytest.approx(exact[6][places.index(name)], rel=1e-5)
+
+
+def test_functions_count_as_non_linearities(tmp_path):
+    trained(Backwards(), tmp_path / "run", steps=1)
+
+    _, info = read(tmp_path / "run")
+    behind = {layer.name: layer.activation for layer in info.layers if layer.role == "weight"}
+    assert behind == {"first.weight": "ReLU", "norm.weight": "ReLU", "middle.weight": "Sigmoid",
+                      "head.weight": "", "never.weight": ""}  # fmt: skip
+    assert info.facts["norm_layers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "name", "sums"),
+    [
+        (None, "Linear", False),
+        (nn.Softmax(-1), "Softmax", True),
+        (lambda x: functional.softmax(x, -1), "Softmax", True),
+        (lambda x: torch.log_softmax(x, -1), "LogSoftmax", False),
+    ],
+)
+def test_what_ran_last_is_told_whether_module_or_function(tmp_path, last, name, sums):
+    """A softmax in front of the loss is found by it."""
+    trained(Backwards(last), tmp_path / "run", steps=1)
+
+    history = read_history(tmp_path / "run")
+    assert history.fact("final_module") == name
+    output = history.fact("output")
+    assert output["rows_sum_to_one"] is sums
+    assert output["shape"] == [16, 5]
+
+
+def test_the_input_is_described(tmp_path):
+    data = torch.randn(16, 20)
+    data[:, 0] = 7.0
+    data[:, 1] *= 1000
+    trained(mlp(), tmp_path / "run", steps=1, inputs=data)
+
+    given = read_history(tmp_path / "run").fact("input")
+    assert given["dtype"] == "float32"
+    assert given["features_std_min"] == 0
+    assert given["features_std_max"] == pytest.approx(float(data[:, 1].std()), rel=1e-6)
+    assert given["mean"] == pytest.approx(float(data.double().mean()), rel=1e-6)
+
+
+def test_modules_left_in_eval_mode_are_named(tmp_path):
+    model = Backwards()
+    model.eval()
+    trained(model, tmp_path / "run", steps=2)
+
+    assert read_history(tmp_path / "run").fact("eval_modules") == ["drop"]
+
+
+def test_a_module_in_eval_mode_later_is_told_later(tmp_path):
+    model = Backwards()
+    trained(model, tmp_path / "run", steps=130, compute_reference=False,
+            between=lambda step: model.train(step < 10))  # fmt: skip
+
+    history = read_history(tmp_path / "run")
+    assert history.info.facts["eval_modules"] == []
+    assert history.fact("eval_modules") == ["drop"]
+
+
+def test_autocast_is_told(tmp_path):
+    with torch.autocast("cpu", torch.bfloat16):
+        trained(mlp(), tmp_path / "run", steps=1)
+
+    assert read_history(tmp_path / "run").fact("amp") == "bfloat16"
+
+
+def test_activations_are_those_of_the_sampled_steps(tmp_path):
+    model = mlp()
+    with torch.no_grad():
+        model[0].bias[:10] = -1e3  # ten units that nothing wakes
+        model[2].weight.mul_(1e3)
+    trained(model, tmp_path / "run", steps=9, activations=4, rate=0.0)
+
+    frames, info = read(tmp_path / "run")
+    from difflens.history.frame import is_missing
+
+    dead, saturated = info.fields.index("act_dead"), info.fields.index("act_saturated")
+    assert [bool(is_missing(f.layers[dead, :1])[0]) for f in frames] == [
+        True, True, True, True, False, True, True, True, False,
+    ]  # fmt: skip
+    sampled = frames[4].layers
+    assert sampled[dead, 0] == pytest.approx(10 / 33, abs=2 / 33)
+    assert sampled[saturated, 2] > 0.95
+    assert is_missing(sampled[dead, 2:3])[0]  # a tanh cannot die
+    assert is_missing(sampled[dead, 1:2])[0]  # a bias has no activations of its own
