@@ -19,7 +19,7 @@ help:
 	@echo "make fuzz      200,000 mutated files"
 	@echo "make golden    rewrite the golden outputs"
 	@echo "make docs      rewrite what the pages show of the program"
-	@echo "make new       format=NAME, analysis=NAME or renderer=NAME: the four files of a plug-in"
+	@echo "make new       format=, analysis=, renderer= or diagnosis=NAME: the four files of a plug-in"
 	@echo "make sanitize  the C kernel under address and undefined-behaviour sanitizers"
 	@echo "make clean     remove what these made"
 
@@ -50,7 +50,7 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/update.py
 
 new:
-	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer,$(if $($(kind)),$(kind)=$($(kind))))
+	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer diagnosis,$(if $($(kind)),$(kind)=$($(kind))))
 
 sanitize: $(VENV)/.test
 	$(BIN)/python -m pytest tests/kernel/test_sanitizers.py $(ARGS)

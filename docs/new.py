@@ -1,4 +1,4 @@
-"""Writes the four files of a new plug-in: `make new format=NAME`, `analysis=` or `renderer=`.
+"""Writes the four files of a new plug-in: `make new format=NAME`, `analysis=` and so on.
 
 The templates are the recipes of CONTRIBUTING.md, which the tests run: what is
 written here works before it is edited.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RECIPES = {"format": "tinyfmt", "analysis": "outsized", "renderer": "tsv"}
+RECIPES = {"format": "tinyfmt", "analysis": "outsized", "renderer": "tsv", "diagnosis": "idle"}
 
 _BLOCK = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile("[a-z][a-z0-9]*([-_][a-z0-9]+)*")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,16 @@ def ask_all(
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         asked = [pool.submit(ask, label, folder, every=every, peers=peers) for label in given]
         for label, done in zip(given, asked, strict=True):
-            for name, verdict in done.result().items():
+            for name, verdict in _answer(label, done).items():
                 found.setdefault(name, []).append(Judged(label, verdict))
     return found
+
+
+def _answer(label: Label, done: Future[dict[str, Verdict]]) -> dict[str, Verdict]:
+    try:
+        return done.result()
+    except Exception as error:
+        raise RuntimeError(f"run {label.id} could not be judged: {error}") from error
 
 
 def autopsies(labels: Iterable[Label], folder: Path, *, processes: int = 2) -> None:

@@ -40,7 +40,7 @@ def copy_house(folder: Path) -> Path:
     """Copy what a contributor edits, so that a plug-in can be dropped in without harm."""
     leave = shutil.ignore_patterns("__pycache__", ".*_cache")
     shutil.copytree(SOURCE, folder / "src" / "difflens", ignore=leave)
-    for room in ("contracts", "sources", "analyses", "render", "hostile"):
+    for room in ("contracts", "sources", "analyses", "render", "hostile", "diagnoses"):
         shutil.copytree(TESTS / room, folder / "tests" / room, ignore=leave)
     for name in ("conftest.py", "models.py", "strategies.py"):
         shutil.copy(TESTS / name, folder / "tests" / name)

@@ -10,7 +10,10 @@ from contracts.plugins import ROOT, copy_house, load, run
 
 new = load(ROOT / "docs" / "new.py", "new")
 RECIPES = new.RECIPES
-CONTRACTS = [f"tests/contracts/test_every_{kind}.py" for kind in ("source", "analysis", "renderer")]
+CONTRACTS = [
+    *(f"tests/contracts/test_every_{kind}.py" for kind in ("source", "analysis", "renderer")),
+    "tests/diagnoses/test_every_diagnosis.py",
+]
 
 DIFF = """
 from difflens import diff
@@ -18,11 +21,12 @@ found = diff("left.tinyfmt", "right.tinyfmt")
 print([each.text for each in found.analyse("outsized").findings])
 """
 HELD = """
-from stranger import outsized, test_tinyfmt, tinyfmt, tsv
-from difflens.testing import check_analysis, check_renderer, check_source
+from stranger import idle, outsized, test_tinyfmt, tinyfmt, tsv
+from difflens.testing import check_analysis, check_diagnosis, check_renderer, check_source
 check_source(tinyfmt.tinyfmt, test_tinyfmt.sample)
 check_analysis(outsized.outsized)
 check_renderer(tsv.tsv)
+check_diagnosis(idle.idle)
 print("held")
 """
 
@@ -37,12 +41,14 @@ def test_a_recipe_is_four_new_files(word):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    """Build the house with the three recipes dropped in, and three that `make new` made."""
+    """Build the house with the recipes dropped in, and as many that `make new` made."""
     folder = copy_house(tmp_path_factory.mktemp("house"))
     for word in RECIPES.values():
         for path, text in new.recipe(word).items():
             (folder / path).write_text(text)
-    for kind, name in (("format", "big-blob"), ("analysis", "odd_ones"), ("renderer", "wide")):
+    made_anew = {"format": "big-blob", "analysis": "odd_ones", "renderer": "wide",
+                 "diagnosis": "cold"}  # fmt: skip
+    for kind, name in made_anew.items():
         made = run("docs/new.py", f"{kind}={name}", cwd=folder)
         assert made.returncode == 0, made.stdout
         assert len(made.stdout.split()) == 4
@@ -50,14 +56,14 @@ def house(tmp_path_factory):
 
 
 def test_the_contract_tests_find_the_new_plug_ins_by_themselves(house):
-    names = "tinyfmt or outsized or tsv or big-blob or odd-ones or wide"
+    names = "tinyfmt or outsized or tsv or idle or big-blob or odd-ones or wide or cold"
     pytest_arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
 
     done = run(*pytest_arguments, "-k", names, *CONTRACTS, cwd=house, path=house / "src")
 
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
-    assert int(done.stdout.rsplit(" passed", 1)[0].split()[-1]) >= 2 * (10 + 7 + 6)
+    assert int(done.stdout.rsplit(" passed", 1)[0].split()[-1]) >= 2 * (10 + 7 + 6 + 8)
 
 
 def test_the_tests_of_the_recipes_pass(house):
@@ -66,6 +72,7 @@ def test_the_tests_of_the_recipes_pass(house):
         for path in (
             *("sources/test_tinyfmt", "analyses/test_outsized", "render/test_tsv"),
             *("sources/test_big_blob", "analyses/test_odd_ones", "render/test_wide"),
+            *("diagnoses/test_idle", "diagnoses/test_cold"),
         )
     ]
 
@@ -74,20 +81,20 @@ def test_the_tests_of_the_recipes_pass(house):
     )
 
     assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_new_plug_ins_keep_the_rules_of_the_house_and_have_their_pages(house):
     contracts = ["test_rooms", "test_house", "test_docs"]
     tests = [f"tests/contracts/{name}.py" for name in contracts]
     rules = "imports_only or one_line or overlong or has_its_page"
-    plugins = "tinyfmt or outsized or tsv or big or odd_ones or odd-ones or wide"
+    plugins = "tinyfmt or outsized or tsv or idle or big or odd_ones or odd-ones or wide or cold"
     named = f"({rules}) and ({plugins})"
 
     done = run("-m", "pytest", "-q", "-k", named, *tests, cwd=house, path=house / "src")
 
     assert done.returncode == 0, done.stdout
-    assert f"{6 * 4} passed" in done.stdout
+    assert f"{8 * 4} passed" in done.stdout
 
 
 def test_their_fragments_are_gathered_into_the_changelog(house):
@@ -109,7 +116,7 @@ def test_make_new_says_what_it_takes(asked, house):
     done = run("docs/new.py", *filter(None, [asked]), cwd=house)
 
     assert done.returncode == 2
-    assert "format, analysis, renderer" in done.stdout
+    assert "format, analysis, renderer, diagnosis" in done.stdout
 
 
 @pytest.fixture(scope="module")

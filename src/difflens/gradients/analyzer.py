@@ -200,7 +200,7 @@ def _unknown(layer: LayerSignal, *, compared: bool) -> tuple[Any, ...]:
 
 
 def _remarks(history: History, signals: Signals) -> tuple[str, ...]:
-    told = list(history.damage)
+    told = [*history.damage, *signals.remarks]
     if history.dropped:
         told.append(f"{history.dropped} frames are missing between those that were recorded")
     if signals.thinned:

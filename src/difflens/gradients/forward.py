@@ -8,7 +8,7 @@ counted instead. Sorting by step was not taken: it would weave two attempts into
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -51,15 +51,5 @@ def forward(steps: NDArray[np.int64]) -> Forward:
 
 def course_forward(course: Course) -> tuple[Course, str]:
     """Give a course whose steps rise, and what was done to it."""
-    from ..history.course import Course as Points
-
     found = forward(course.steps)
-    if not found.remark:
-        return course, ""
-    fields: dict[str, Any] = {name: getattr(course, name)[found.kept] for name in _ONE_EACH}
-    steps = {"steps": found.steps, "first_steps": np.minimum(fields.pop("first_steps"), found.steps)}
-    scalars, layers = (each[:, found.kept] for each in (course._scalars, course._layers))
-    return Points(course.info, **steps, **fields, scalars=scalars, layers=layers), found.remark
-
-
-_ONE_EACH = ("first_steps", "spans", "wall_times")
+    return (course.at(found.kept, found.steps), found.remark) if found.remark else (course, "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import SnapshotError
+from .forward import course_forward
 from .histories import GradientHistory, as_history
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..history.history import History
 
+LARGEST = 1e150  # of a loss: beyond it a square overflows
 Floats = Any  # NDArray[np.float64]; the alias keeps the records below readable
 
 
@@ -66,6 +68,7 @@ class Signals(NamedTuple):
     validation_loss: Floats | None = None
     lr: Floats | None = None
     thinned: bool = False  # points of a long run that stand for several frames each
+    remarks: tuple[str, ...] = ()  # what was done to the series before they came here
 
 
 _SERIES = {"weight_norms": "weight_l2", "update_norms": "update_l2", "cosines": "grad_cosine",
@@ -77,7 +80,7 @@ def signals_of_run(history: History, *, recent: bool = False) -> Signals:
     """Take the series out of a run: its whole course, or its latest frames, one point each."""
     from ..runs import VALIDATION_LOSSES
 
-    course = history.recent if recent else history.course
+    course, remark = course_forward(history.recent if recent else history.course)
     columns = {key: course.field(field) for key, field in _SERIES.items()}
     norms, absent = course.field("grad_l2"), course.missing("grad_l2")
     layers = []
@@ -102,16 +105,22 @@ def signals_of_run(history: History, *, recent: bool = False) -> Signals:
         )
         layers.append(signal if recent else _with_extremes(signal, history, i))
     held = course.first_scalar(VALIDATION_LOSSES)
-    finite = None if held is None else np.isfinite(held[1])
+    finite = None if held is None else np.isfinite(_usable(held[1]))
     return Signals(
         tuple(layers),
         course.steps,
-        course.scalar("loss"),
+        _usable(course.scalar("loss")),
         None if finite is None else course.steps[finite],
         None if held is None else held[1][finite],
         course.scalar("lr"),
         not course.is_whole,
+        (remark,) if remark else (),
     )
+
+
+def _usable(values: Floats | None) -> Floats | None:
+    """Take a loss that no square can be made of for infinite: it is as broken as one."""
+    return None if values is None else np.where(np.abs(values) > LARGEST, np.inf, values)
 
 
 def _with_extremes(signal: LayerSignal, history: History, place: int) -> LayerSignal:

@@ -149,3 +149,15 @@ class Course:
             self._scalars[:, part],
             self._layers[:, part],
         )
+
+    def at(self, kept: NDArray[np.bool_], steps: NDArray[np.int64]) -> Course:
+        """Give some of the points alone, at the steps that the caller says."""
+        return Course(
+            self.info,
+            steps,
+            np.minimum(self.first_steps[kept], steps),
+            self.spans[kept],
+            self.wall_times[kept],
+            self._scalars[:, kept],
+            self._layers[:, kept],
+        )

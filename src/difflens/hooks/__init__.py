@@ -46,5 +46,8 @@ class Sink(Protocol):
     def fail(self, error: Exception) -> None:
         """Learn that a hook went quiet, and why: one warning, one note."""
 
+    def refuse(self, scalars: int) -> None:
+        """Count scalars that were no numbers."""
+
     def cost(self) -> float:
         """Give the seconds of processor time that keeping one reading takes, of late."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..errors import InvalidConfig
 from ..runs import MISSING_BITS
 from . import Reading, Sink
 from .sampling import Sampling
@@ -54,6 +55,8 @@ class TorchHook:
         """Look at the model; hooks come with `attach`."""
         import numpy as np
 
+        if not hasattr(model, "named_modules") or not hasattr(model, "parameters"):
+            raise InvalidConfig(f"model is a {type(model).__name__}, not a torch Module")
         self._model, self._options = model, options
         self._watched = parameters_of(model)
         self._ranks = Ranks(options.ranks)
@@ -174,10 +177,12 @@ class TorchHook:
         if number is not None:
             self._step_number = int(number)
         self._carried.update(scalars)
+        if loss is not None:
+            self._carried["loss"] = loss
         if self._tracing is not None:
             self._first_pass_over()
         if self._wanted:
-            self._close_frame(loss)
+            self._close_frame()
         now = time.perf_counter()
         own = self._spent + (now - begun)
         self._count_cost(own, now - self._last)
@@ -196,7 +201,7 @@ class TorchHook:
         if self._activations is not None:
             self._activations.begin(self._step_number)
 
-    def _close_frame(self, loss: Any) -> None:
+    def _close_frame(self) -> None:
         if not self._optimizers:
             if self._reads_weights:
                 self._readers.weights(self._all)
@@ -208,11 +213,8 @@ class TorchHook:
         news = self._modes.news()
         if news is not None:
             self._sink.note("fact", eval_modules=news)
-        scalars = {name: promised(value) for name, value in self._carried.items()}
-        self._carried = {}
+        scalars = self._own_scalars()
         scalars["optimizer_steps"] = float(self._steps)
-        if loss is not None:
-            scalars["loss"] = promised(loss)
         if self._lr is not None:
             scalars["lr"] = promised(self._lr)
         if self._probe.kept is not None:
@@ -229,6 +231,17 @@ class TorchHook:
         )
         self._sink.take(reading)
         self._recorded += 1
+
+    def _own_scalars(self) -> dict[str, Any]:
+        """Take what the loop handed in; what is no number is counted, and passed over."""
+        taken: dict[str, Any] = {}
+        for name, value in self._carried.items():
+            try:
+                taken[name] = promised(value)
+            except Exception:  # noqa: BLE001  a stranger's `__float__` may do anything
+                self._sink.refuse(1)
+        self._carried = {}
+        return taken
 
     def _finish(
         self, number: int, scalars: dict[str, Any], parts: Any, *, moved: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .torch_blocks import GRADIENT, WEIGHTS, Sums
@@ -45,27 +46,34 @@ class Readers:
 
     def gradients(self, places: list[int]) -> None:
         """Begin to read the gradients that are there."""
-        try:
-            for reader, part in self._split(places):
-                self._begun.append((GRADIENT, reader, reader.gradients(part)))
-        except Moved:  # the model went to another device; this step is not read
-            self._choose()
+        self._each(places, lambda reader, part: (GRADIENT, reader, reader.gradients(part)))
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """See that the copies are the weights that the step begins with."""
-        try:
-            for reader, part in self._split(places):
-                reader.before(part, all_stale=all_stale)
-        except Moved:
-            self._choose()
+        self._each(places, lambda reader, part: reader.before(part, all_stale=all_stale))
 
     def weights(self, places: list[int]) -> None:
         """Begin to read weights and how far they moved from their copies."""
+        self._each(places, lambda reader, part: (WEIGHTS, reader, reader.weights(part)))
+
+    def _each(self, places: list[int], call: Callable[[Any, list[int]], Any]) -> None:
         try:
             for reader, part in self._split(places):
-                self._begun.append((WEIGHTS, reader, reader.weights(part)))
-        except Moved:
-            self._choose()
+                begun = call(reader, part)
+                if begun is not None:
+                    self._begun.append(begun)
+        except Moved:  # the model went to another device; this step is not read
+            self._start_again()
+        except Exception:
+            if not self._fused or self.devices == ["cpu"]:
+                raise
+            # Triton is there and cannot compile: torch's own kernels read from now on.
+            self._fused = False
+            self._start_again()
+
+    def _start_again(self) -> None:
+        self._begun.clear()
+        self._choose()
 
     def take(self) -> list[tuple[int, Any, Any]]:
         """Give what was begun since the last time, to be finished on any thread."""

@@ -88,12 +88,14 @@ class Paper:
         except (RunError, OSError) as error:
             self.trouble = str(error)
 
-    def note(self, what: str, text: str, data: dict[str, Any]) -> None:
-        """Write down something that happened, where that is possible."""
+    def note(self, what: str, text: str, data: dict[str, Any]) -> bool:
+        """Write down something that happened; was it possible?"""
         try:
             self._ready().note(what, text, **data)
         except (RunError, OSError) as error:
             self.trouble = str(error)
+            return False
+        return True
 
     def close(self) -> None:
         """Say that the run ended, and let go of the file."""

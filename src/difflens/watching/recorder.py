@@ -42,7 +42,7 @@ class Recorder:
         self._waiting: deque[Callable[[], None]] = deque()
         self._most = max(64, min(MOST_WAITING, MOST_BYTES // max(96 * len(info.layers), 1)))
         self._taken = self._done = self.dropped = 0
-        self._told_dropped = 0
+        self._told = (0, 0)
         self._cost = 0.0
         self._warned: set[str] = set()
         self._wake, self._is_over = threading.Event(), False
@@ -84,6 +84,10 @@ class Recorder:
         self.note("quiet", text)
         self._warn("hook", f"the monitor went quiet, training goes on: {text}")
 
+    def refuse(self, scalars: int) -> None:
+        """Count scalars that were no numbers."""
+        self._names.refused += scalars
+
     def cost(self) -> float:
         """Give the seconds of processor time that keeping one reading takes, of late."""
         return self._cost
@@ -112,9 +116,16 @@ class Recorder:
                 self.dropped += 1
                 self._warn("reading", f"a reading was lost: {type(error).__name__}: {error}")
             self._done += 1
-        if self._paper is not None and self.dropped != self._told_dropped:
-            self._told_dropped = self.dropped
-            self._note("dropped", f"{self.dropped} steps were not kept", {"count": self.dropped})
+        self._tell_losses()
+
+    def _tell_losses(self) -> None:
+        """Write down what was lost so far, once it can be written."""
+        losses = (self.dropped, self._names.refused)
+        if self._paper is None or losses == self._told:
+            return
+        text = f"{losses[0]} steps and {losses[1]} scalars were not kept"
+        if self._note("dropped", text, {"count": losses[0], "scalars": losses[1]}):
+            self._told = losses
 
     def _keep(self, reading: Any) -> None:
         begun = time.thread_time()
@@ -166,14 +177,14 @@ class Recorder:
         if self._builder is not None:
             self._builder.describe(info)
 
-    def _note(self, what: str, text: str, data: dict[str, Any]) -> None:
-        if self._paper is not None:
-            self._paper.note(what, text, data)
+    def _note(self, what: str, text: str, data: dict[str, Any]) -> bool:
+        written = self._paper is not None and self._paper.note(what, text, data)
         if self._builder is None:
             from ..history.building import Builder
 
             self._builder = Builder(self.info)
         self._builder.note(Note(what, text, self._builder.frames, time.time(), data))
+        return written
 
     def flush(self, seconds: float = _PATIENCE) -> bool:
         """Wait until all that was handed in so far is kept; is it?"""
