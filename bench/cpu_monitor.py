@@ -23,7 +23,7 @@ def mlp(torch: Any) -> tuple[Any, Any]:
     nn = torch.nn
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(),
                           nn.Linear(128, 10))  # fmt: skip
-    return model, (torch.randn(64, 64), torch.randint(0, 10, (64,)))
+    return model, (torch.randn(256, 64), torch.randint(0, 10, (256,)))
 
 
 def resnet(torch: Any) -> tuple[Any, Any]:

@@ -115,7 +115,7 @@ def histogram(each: Any) -> None:
 class Off:
     """A sampling that wants no step."""
 
-    fixed, every, budget, share = True, 1, 0.01, None
+    fixed, every, budget, share, left = True, 1, 0.01, None, 1
 
     def is_wanted(self) -> bool:
         """Never."""

@@ -188,15 +188,19 @@ def test_a_full_disk_drops_and_counts_and_recording_resumes(tmp_path, monkeypatc
 
     monkeypatch.setattr(os, "pwritev", pwritev)
     model = mlp()
-    with (
-        pytest.warns(RuntimeWarning, match="no space left") as told,
-        monitor(model, None, tmp_path / "run", every=1, diagnose_every=None) as watch,
-    ):
-        for step in range(30):
-            full["now"] = 10 <= step < 20
+    with monitor(model, None, tmp_path / "run", every=1, diagnose_every=None) as watch:
+        for step in range(10):
             watch.step(float(step))
-            if step % 10 == 9:
-                assert watch.flush()
+        assert watch.flush()
+        full["now"] = True
+        with pytest.warns(RuntimeWarning, match="no space left") as told:  # noqa: PT031  any moment
+            for step in range(10, 20):
+                watch.step(float(step))
+            assert watch.flush()
+        full["now"] = False
+        for step in range(20, 30):
+            watch.step(float(step))
+        assert watch.flush()
         assert watch.dropped == 10
 
     assert len(told) == 1

@@ -48,9 +48,12 @@ if TYPE_CHECKING:
     from .flow_results import GradientFlowConfig as GradientFlowConfig
     from .flow_results import GradientFlowSummary as GradientFlowSummary
     from .flow_results import GradientFrame as GradientFrame
+    from .flow_results import GradientHealth as GradientHealth
     from .flow_results import LayerFlow as LayerFlow
     from .flow_results import LayerGradientInfo as LayerGradientInfo
     from .gathering import gather as gather
+    from .gradient_results import ActionType as ActionType
+    from .gradient_results import AnalysisDepth as AnalysisDepth
     from .gradient_results import ComparativeAnalysis as ComparativeAnalysis
     from .gradient_results import CrossLevelInteraction as CrossLevelInteraction
     from .gradient_results import EnhancedLayerGradientAnalysis as EnhancedLayerGradientAnalysis
@@ -59,13 +62,21 @@ if TYPE_CHECKING:
     from .gradient_results import GradientStatistics as GradientStatistics
     from .gradient_results import GroupCharacteristics as GroupCharacteristics
     from .gradient_results import HierarchyLevel as HierarchyLevel
+    from .gradient_results import ImplementationComplexity as ImplementationComplexity
+    from .gradient_results import ImplementationEffort as ImplementationEffort
+    from .gradient_results import InteractionDirection as InteractionDirection
     from .gradient_results import LayerGradientDetails as LayerGradientDetails
     from .gradient_results import LayerGroup as LayerGroup
+    from .gradient_results import LayerHealth as LayerHealth
     from .gradient_results import LayerHealthMetrics as LayerHealthMetrics
     from .gradient_results import LayerOptimizationSuggestion as LayerOptimizationSuggestion
+    from .gradient_results import OptimizationDifficulty as OptimizationDifficulty
     from .gradient_results import OptimizationPriority as OptimizationPriority
+    from .gradient_results import OptimizationTarget as OptimizationTarget
     from .gradient_results import PrioritizedAction as PrioritizedAction
     from .gradient_results import RiskFactor as RiskFactor
+    from .gradient_results import SuggestionType as SuggestionType
+    from .gradient_results import UrgencyLevel as UrgencyLevel
     from .gradients.analyzer import GradientAnalyzer as GradientAnalyzer
     from .gradients.histories import GradientFlow as GradientFlow
     from .gradients.histories import GradientHistory as GradientHistory
@@ -165,15 +176,18 @@ _NAMES = {
     "errors": "DifflensError",
     "flow.animator": "GradientFlowAnimator",
     "flow_results": (
-        "FlowPicture GradientFlowConfig GradientFlowSummary GradientFrame LayerFlow "
-        "LayerGradientInfo"
+        "FlowPicture GradientFlowConfig GradientFlowSummary GradientFrame "
+        "GradientHealth LayerFlow LayerGradientInfo"
     ),
     "gathering": "gather",
     "gradient_results": (
-        "ComparativeAnalysis CrossLevelInteraction EnhancedLayerGradientAnalysis "
-        "FlowCharacteristics GradientHierarchy GradientStatistics GroupCharacteristics "
-        "HierarchyLevel LayerGradientDetails LayerGroup LayerHealthMetrics "
-        "LayerOptimizationSuggestion OptimizationPriority PrioritizedAction RiskFactor"
+        "ActionType AnalysisDepth ComparativeAnalysis CrossLevelInteraction "
+        "EnhancedLayerGradientAnalysis FlowCharacteristics GradientHierarchy "
+        "GradientStatistics GroupCharacteristics HierarchyLevel "
+        "ImplementationComplexity ImplementationEffort InteractionDirection "
+        "LayerGradientDetails LayerGroup LayerHealth LayerHealthMetrics "
+        "LayerOptimizationSuggestion OptimizationDifficulty OptimizationPriority "
+        "OptimizationTarget PrioritizedAction RiskFactor SuggestionType UrgencyLevel"
     ),
     "gradients.analyzer": "GradientAnalyzer",
     "gradients.histories": "GradientFlow GradientHistory",

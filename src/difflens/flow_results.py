@@ -54,7 +54,7 @@ FIELD_WORDS = {
     "update_rms": "root mean square of the update",
     "update_l2": "norm of the update",
     "weight_l2": "norm of the weights",
-    "grad_zeros": "share of zeros in the gradient",
+    "grad_zeros": "number of zeros in the gradient",
     "grad_nonfinite": "values of the gradient that are not finite",
     "act_std": "deviation of the activations",
     "act_dead": "share of dead units",

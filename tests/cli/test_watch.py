@@ -110,6 +110,46 @@ def test_without_a_terminal_it_looks_once(tmp_path):
     assert "second.weight" in done.stdout
 
 
+def look(path: object) -> str:
+    """Look once, and give what was shown."""
+    done = subprocess.run(
+        [sys.executable, "-m", "difflens", "watch", "--once", str(path)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_a_run_that_was_killed_is_not_called_running(tmp_path):
+    with RunWriter(tmp_path / "run", INFO) as writer:
+        feed(writer, range(5))
+        alive = look(tmp_path / "run")
+        torn = (tmp_path / "run" / "frames-000.dlr").read_bytes()
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "frames-000.dlr").write_bytes(torn)
+
+    assert " · running · " in alive
+    assert " · stopped without end · " in look(tmp_path / "killed")
+
+
+def test_a_log_of_another_program_is_not_called_running(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},1.0\n" for step in range(30)))
+
+    assert " · a log · " in look(log)
+
+
+def test_the_loss_of_a_long_run_is_the_last_one_and_the_lowest_the_lowest(tmp_path):
+    """Points of a long run are means: neither of both is one of them."""
+    info = RunInfo("long", layers=(), scalars=("loss",))
+    losses = np.tile([1.0, 9.0], 10_000)
+    losses[7], losses[-1] = 0.25, 5.0
+    with RunWriter(tmp_path / "run", info) as writer:
+        for step, loss in enumerate(losses):
+            writer.append(step, {"loss": loss}, np.empty((7, 0), np.float32))
+
+    assert "loss 5, lowest 0.25" in look(tmp_path / "run")
+
+
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text"])
 def test_what_is_no_run_is_refused_in_one_line(tmp_path, kind):
     path = tmp_path / "thing"

@@ -108,6 +108,62 @@ def test_an_animator_of_a_run_has_the_numbers_of_the_run(tmp_path):
     assert type(animator).from_json(tmp_path / "flow.json").frames == [first, second]
 
 
+def test_zeros_are_counted_once_and_never_more_than_there_are_elements():
+    found = animator_of_run(history([[1.0]], grad_zeros=[[37.0]])).frames[0].layers[0]
+
+    assert (found.elements, found.zeros) == (100, 37)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, -3.0, 1e30])
+def test_a_run_whose_counts_are_no_counts_is_still_written_and_read_back(odd, tmp_path):
+    made = history([[1.0, 2.0]], grad_zeros=[[odd, 0.0]], grad_nonfinite=[[odd, 0.0]])
+    animator = animator_of_run(made)
+    animator.export_json(tmp_path / "flow.json")
+
+    assert type(animator).from_json(tmp_path / "flow.json").frames == animator.frames
+    assert animator.frames[0].layers[0].zeros in {None, 0, 100}
+
+
+def test_how_many_values_are_not_finite_is_unknown_where_only_the_norm_says_so(tmp_path):
+    animator = animator_of_run(history([[np.nan]], grad_nonfinite=[[np.nan]]))
+    found = animator.frames[0].layers[0]
+    animator.export_json(tmp_path / "flow.json")
+
+    assert (found.state, found.non_finite) == ("non_finite", None)
+    assert type(animator).from_json(tmp_path / "flow.json").frames == animator.frames
+
+
+@pytest.mark.parametrize("steps", [range(9, 0, -1), [7] * 9, [0, 1, 2, 3, 4, 2, 3, 4, 5]])
+def test_the_first_value_that_is_not_finite_is_found_though_steps_go_back(steps):
+    info = RunInfo(layers=(Layer("a", shape=(4,)),), fields=("grad_l2", "grad_max_abs"))
+    builder = Builder(info)
+    for place, step in enumerate(steps):
+        block = np.array([[1.0], [np.nan if place == 4 else 1.0]], np.float32)
+        builder.add(Frame(place, step, 0.0, 0.0, np.zeros(4), block))
+
+    found = words(run_states(builder.history(), GradientFlowConfig()))
+
+    assert sum(row == ["non_finite"] for row in found) == 1
+
+
+@pytest.mark.parametrize(
+    "steps", [range(-9, 0), range(9, 0, -1), [7] * 9, range(2**63 - 9, 2**63)],
+    ids=["below zero", "downwards", "the same", "huge"],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1.0, np.inf])
+def test_a_run_of_odd_steps_or_infinite_norms_is_written_and_read_back(steps, size, tmp_path):
+    builder = Builder(RunInfo(layers=(Layer("a", shape=(4,)),)))
+    for place, step in enumerate(steps):
+        block = np.full((7, 1), size, np.float32)
+        builder.add(Frame(place, step, 0.0, 0.0, np.zeros(4), block))
+    animator = animator_of_run(builder.history())
+    animator.export_json(tmp_path / "flow.json")
+
+    assert [each.step for each in animator.frames] == [*range(9)]
+    assert type(animator).from_json(tmp_path / "flow.json").frames == animator.frames
+    assert animator.summary_report().frames_recorded == 9
+
+
 def test_some_layers_are_chosen_by_pattern():
     layers = tuple(Layer(name, shape=(4,)) for name in ("a.weight", "a.bias", "b.weight"))
     made = history([[1.0, 2.0, 3.0]], layers=layers)

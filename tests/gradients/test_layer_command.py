@@ -105,3 +105,23 @@ def test_a_hundred_layers_are_told_by_the_worst_twenty(difflens, tmp_path):
     table = lines.index("Layers, worst first:")
     assert lines[table + 2].startswith("  blocks.40.weight")
     assert lines[table + 22] == "  80 further lines: -o json"
+
+
+def test_a_stack_that_fades_layer_by_layer_is_told_in_the_verdict(difflens, tmp_path):
+    """Each layer is healthy next to the median one: only the depth shows that they vanish."""
+    faults = {
+        f"blocks.{block}.{role}": 5.0**block for block in range(8) for role in ("weight", "bias")
+    }
+    run = write_run(tmp_path / "fading", faults=faults, blocks=8)
+
+    assert (
+        difflens("gradients", run)
+        .lines[-1]
+        .endswith("along the depth gradients vanish towards the input")
+    )
+
+
+def test_a_probability_below_what_is_told_is_no_equation(difflens, run):
+    answer = difflens("gradients", run, "--depth", "comprehensive")
+
+    assert "= <" not in answer.out

@@ -2,13 +2,14 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from history.made import append, info_of, random_frames, written
 
 from difflens.errors import RunError
-from difflens.history import listing
+from difflens.history import listing, read_history
 from difflens.history.frame import no_layers
 from difflens.history.listing import RunLine, is_written, line_of, run_lines
 from difflens.history.reader import RunReader
@@ -170,3 +171,16 @@ def test_the_tail_is_found_behind_damage_and_many_notes(tmp_path):
     assert listing.read_tail(writer.path).end == writer.path.stat().st_size
     with RunReader(writer.path) as reader:
         assert len(list(reader.frames())) == 3
+
+
+@pytest.mark.parametrize("read", [run_lines, read_history])
+def test_a_folder_that_may_not_be_read_is_refused_and_not_called_empty(read, tmp_path, monkeypatch):
+    written(tmp_path / "one", info_of(), [])
+
+    def refuse(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+
+    with pytest.raises(RunError, match="one: permission denied"):
+        read(tmp_path / "one")

@@ -1,5 +1,7 @@
 """How often to read: the interval follows price and budget, and does not flutter."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,7 +46,7 @@ def test_a_cheap_reading_is_taken_at_every_step():
 def test_noise_does_not_make_it_flutter(seed):
     _, seen = settled(3e-4, 1e-2, 0.01, noise=0.3, seed=seed)
 
-    changes = sum(left != right for left, right in zip(seen, seen[1:], strict=False))
+    changes = sum(left != right for left, right in pairwise(seen))
     assert changes <= 3
 
 

@@ -271,7 +271,10 @@ def _state(model, optimizer):
         for name, module in model.named_modules()
     }  # fmt: skip
     parameters = [
-        (each._backward_hooks, each._post_accumulate_grad_hooks and len(each._post_accumulate_grad_hooks))
+        (
+            each._backward_hooks,
+            each._post_accumulate_grad_hooks and len(each._post_accumulate_grad_hooks),
+        )
         for each in model.parameters()
     ]
     hooks = {key: len(value) for key, value in optimizer.__dict__.items() if "hooks" in key}
@@ -302,7 +305,7 @@ def test_a_model_can_be_copied_and_saved_while_it_is_watched(tmp_path):
 def test_an_error_of_ours_never_reaches_the_loop(tmp_path, monkeypatch):
     from difflens.hooks import torch_readings
 
-    def broken(self, places):
+    def broken(*_):
         raise Wrong("planted")
 
     monkeypatch.setattr(torch_readings.ProcessorReader, "weights", broken)

@@ -76,3 +76,26 @@ def test_a_run_without_a_loss_says_so():
 def test_a_sparkline_is_as_long_as_its_room():
     assert len(sparkline(list(range(1000)), 30)) == 30
     assert sparkline([1.0, 1.0], 30) == "▁▁"
+
+
+@given(some.lists(some.floats(), min_size=1, max_size=50), some.integers(1, 20))
+def test_a_sparkline_is_drawn_of_any_numbers(values, width):
+    assert len(sparkline(values, width)) == min(width, len(values))
+
+
+@pytest.mark.parametrize(("odd", "sign"), [(9.0, "█"), (-9.0, "▁"), (float("nan"), "x")])
+@pytest.mark.parametrize("place", [0, 3, 499, 998, 999])
+def test_one_odd_loss_among_a_thousand_is_in_the_line(odd, sign, place):
+    values = [1.0] * 1000
+    values[place] = odd
+
+    assert sign in sparkline(values, 30)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(42, "42 s"), (600, "10 min"), (9000, "2 h"), (94767677, "1,097 days")]
+)
+def test_a_long_silence_is_told_in_its_own_unit(seconds, said):
+    text = screen(seen(state="quiet", seconds_since_last=seconds), "", None, View(width=80), 8)
+
+    assert f"nothing new for {said}" in text

@@ -28,7 +28,7 @@ _SIDES = {
 _FILES = {
     "history": "Past versions of metrics, CSV: version, metric, value[, time].",
     "log": "Training log: trainer_state.json, or CSV or JSONL with step and columns.",
-    "gradients": "Gradient norms, CSV or JSONL: step, layer, norm, or a column a layer.",
+    "gradients": "Gradient norms: a run folder, or CSV or JSONL with step, layer, norm.",
     "runs": "Table of runs: hyper-parameters and outcomes.",
     "base": "The common ancestor of both models.",
     "policy": "TOML: thresholds, margins, budgets; `difflens policy` prints all.",

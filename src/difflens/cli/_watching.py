@@ -118,7 +118,7 @@ class Watching:
         from ..render.training.screen import Seen
 
         history, latest = self._history, self._follower.latest
-        losses = history.course.scalar("loss")
+        losses, lows = history.course.scalar("loss"), history.course.scalar_low("loss")
         norms = history.recent.last(1).global_norm()
         scalars = {}
         if latest is not None:
@@ -126,7 +126,7 @@ class Watching:
             names = self._follower.scalars
             scalars = {name: float(latest.scalars[i]) for i, name in enumerate(names) if there[i]}
         known = np.array([]) if losses is None else losses[~is_missing(losses)]
-        finite = known[np.isfinite(known)]
+        finite = np.array([]) if lows is None else lows[np.isfinite(lows)]
         return Seen(
             history.info.name or self._run,
             self._state(),
@@ -134,7 +134,7 @@ class Watching:
             history.last_step,
             self._rate(),
             None if latest is None else max(0.0, time.time() - latest.wall_time),
-            float(known[-1]) if known.size else None,
+            _last_of(history.recent.scalar("loss"), losses),
             float(finite.min()) if finite.size else None,
             known.tolist(),
             {name: value for name, value in scalars.items() if name not in _HIDDEN},
@@ -144,6 +144,10 @@ class Watching:
     def _state(self) -> str:
         if self._follower.has_ended:
             return "ended"
+        if not self._follower.is_run:
+            return "a log"
+        if not self._follower.is_written():
+            return "stopped without end"
         latest = self._follower.latest
         if latest is not None and time.time() - latest.wall_time > _QUIET:
             return "quiet"
@@ -164,3 +168,14 @@ class Watching:
     def __exit__(self, *_error: object) -> None:
         """Close the run."""
         self._follower.close()
+
+
+def _last_of(*losses: Any) -> float | None:
+    """Give the latest loss: of the latest frames, not the mean of a point of a long run."""
+    from ..history.frame import is_missing
+
+    for each in losses:
+        known = [] if each is None else each[~is_missing(each)]
+        if len(known):
+            return float(known[-1])
+    return None

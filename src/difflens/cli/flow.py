@@ -148,21 +148,28 @@ class _Run:
         self._options, self._config = options, config
         for damage in self.history.damage:
             warn(f"{run}: {damage}")
-        self.name = self.history.info.name or run
+        self.name, self._run = self.history.info.name or run, run
         self.points = len(self.history.course)
         self.layer_count = len(self.history.info.layers)
 
     def picture(self, **how: Any) -> FlowPicture:
         """Give the numbers of the picture."""
+        from ..errors import RunError
         from ..flow.run import picture_of
 
         wanted = {key: self._options[key] for key in ("field", "layers", "scale", "order")}
-        return picture_of(self.history, config=self._config, title=self.name, **wanted, **how)
+        try:
+            return picture_of(self.history, config=self._config, title=self.name, **wanted, **how)
+        except RunError as error:  # it knows the name of the run, the user knows its path
+            raise RunError(self._run, error.reason, hint=error.hint) from error
 
     def animator(self, columns: int) -> GradientFlowAnimator:
         """Give the frames."""
-        from ..flow.run import animator_of_run
+        from ..flow.run import animator_of_run, has_rising_steps
+        from ._store import warn
 
+        if not has_rising_steps(self.history):
+            warn(f"{self._run}: its steps do not rise from 0 on, so frames are numbered instead")
         found = animator_of_run(self.history, columns=columns, config=self._config)
         return found.only(self._options["layers"]) if self._options["layers"] else found
 

@@ -51,7 +51,7 @@ class LayerEntry(msgspec.Struct):
             _nan(self.max_abs_grad),
             _nan(self.grad_norm),
             _nan(self.elements),
-            float(self.zeros or 0),
+            _nan(self.zeros),
             float(self.non_finite or 0),
             _nan(self.underflow_share),
             _nan(self.weight_norm),
@@ -123,7 +123,7 @@ def layer_entry(
 ) -> dict[str, Any]:
     """Give one layer of a frame as plain data, the contract's seven fields first."""
     read = Reading(*numbers)
-    counted = isfinite(read.elements)
+    counted, odd = isfinite(read.elements), FLOW_STATES[state] == "non_finite"
     return {
         "name": name,
         "mean_abs_grad": known(read.mean_abs),
@@ -134,8 +134,9 @@ def layer_entry(
         "flow_intensity": intensity,
         "state": FLOW_STATES[state],
         "elements": int(read.elements) if counted else None,
-        "zeros": int(read.zeros) if counted else None,
-        "non_finite": int(read.non_finite),
+        "zeros": int(read.zeros) if counted and isfinite(read.zeros) else None,
+        # A norm may be all that says so: how many values were not finite is not known then.
+        "non_finite": int(read.non_finite) or (None if odd else 0),
         "underflow_share": known(read.underflow),
         "weight_norm": known(read.weight_norm),
     }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # What may have a sign lies on no logarithmic scale; these have none.
+LARGEST_STEP = 2**62
 DRAWN = ("grad_l2", "grad_mean_abs", "grad_max_abs", "weight_l2", "update_l2", "grad_zeros",
          "grad_nonfinite", "act_std", "act_dead", "act_saturated")  # fmt: skip
 _RATIOS = {
@@ -168,11 +169,15 @@ def _not_finite(history: History, sizes: Any) -> Any:
     counted = course.high("grad_nonfinite")
     if counted is not None:
         found |= counted > 0
+    # A run that went back to a checkpoint has a step twice: the first point counts.
+    begins = np.minimum(course.first_steps, course.steps)
+    ends = np.maximum(course.first_steps, course.steps)
     for place, field in enumerate(course.info.fields):
         if field.startswith("grad_"):
             first = history.extremes.first_nonfinite[place]
             for layer in np.flatnonzero(first >= 0):
-                found[np.searchsorted(course.steps, first[layer]), layer] = True
+                holds = (begins <= first[layer]) & (first[layer] <= ends)
+                found[np.flatnonzero(holds)[:1], layer] = True
     return found
 
 
@@ -181,7 +186,8 @@ def animator_of_run(
 ) -> GradientFlowAnimator:
     """Give an animator that holds the points of a run, at most so many (0 is all).
 
-    Shares in its summary are of points where the run is too long to hold every frame.
+    Shares in its summary are of points where the run is too long to hold every frame. Frames are
+    numbered where the steps of the run do not rise: an animator takes no step twice.
     """
     judged = msgspec.structs.replace(config or GradientFlowConfig(), max_frames=0)
     animator = GradientFlowAnimator(config=judged).with_layers(history.course.layers)
@@ -192,19 +198,39 @@ def animator_of_run(
                      "grad_nonfinite")
     )  # fmt: skip
     counts = history.course.counts
-    for point in range(len(norm.steps)):
+    steps, first_steps = norm.steps, norm.first_steps
+    if not has_rising_steps(history):
+        steps = np.cumsum(norm.spans) - 1
+        first_steps = steps - norm.spans + 1
+    for point in range(len(steps)):
         block = empty_block(len(counts))
         there = norm.states[point] > FROZEN
         read = np.array([  # in the order of a Reading
             mean_abs.mean[point], max_abs.high[point], norm.mean[point], counts,
-            np.rint(zeros.mean[point] * counts), np.nan_to_num(odd.high[point]),
+            _counted(zeros.mean[point], counts),
+            np.nan_to_num(_counted(odd.high[point], counts)),
             np.full(len(counts), np.nan), weight.mean[point],
         ])  # fmt: skip
-        block[:] = np.where(there, read, block)
-        moment = Moment(int(norm.steps[point]), int(norm.first_steps[point]),
+        block[:] = np.where(there, np.where(np.isfinite(read), read, np.nan), block)
+        moment = Moment(int(steps[point]), int(first_steps[point]),
                         int(norm.spans[point]), block, norm.states[point])  # fmt: skip
         animator.take(moment)
     return animator
+
+
+def has_rising_steps(history: History) -> bool:
+    """Can its steps number the frames of an animator: from 0 on, each above the one before?"""
+    steps = history.course.steps
+    if not len(steps):
+        return True
+    rising = (history.course.first_steps[1:] > steps[:-1]).all()
+    return bool(rising) and history.course.first_steps[0] >= 0 and steps[-1] <= LARGEST_STEP
+
+
+def _counted(found: Any, elements: Any) -> Any:
+    """Give a count of elements; NaN where what was recorded is none."""
+    whole = np.clip(np.rint(found), 0, np.where(np.isfinite(elements), elements, np.inf))
+    return np.where(np.isfinite(found), whole, np.nan)
 
 
 def _known_or_not(

@@ -89,7 +89,7 @@ def phase_of(
         return LearningPhase.CONVERGENCE, why
     n = len(loss.steps)
     if n < 2 * max(window, LEAST):
-        told = f"{n} losses; start and present need a window of {window} each"
+        told = f"{n} loss{'' if n == 1 else 'es'} recorded; start and present need {window} each"
         return None, told if n else "no loss was recorded"
     if seen.loss.way != "falls":
         return None, "the loss neither falls for certain nor is shown to be flat"

@@ -8,6 +8,7 @@ of equals the wider target comes first, then the layer nearer the input, then th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import exp
 from statistics import median
 
 from ..gradient_results import (
@@ -177,8 +178,8 @@ def _network(
         urgency_level="Medium",
         recommended_actions=(_action("residual connections or normalisation",
                                      "ArchitecturalModification"),),
-        finding=f"depth: {profile.measure} changes by {profile.slope:.3g} of its logarithm per "
-        f"layer towards the output, so that layers near the input get {towards}",
+        finding=f"depth: {profile.measure.removeprefix('ln ')} is {exp(profile.slope):.3g} times "
+        f"as large in every further layer towards the output: those near the input get {towards}",
         rule="depth",
         evidence={"slope": profile.slope, "layers": profile.layers},
         missing=(_POTENTIAL,),

@@ -187,7 +187,8 @@ def _unstable(case: Case) -> Iterator[RiskFactor]:
     if steady is None or case.late_flow.samples < case.limits.least_records or steady >= limit:
         return
     told = (
-        f"{100 * steady:.0f} % of the norms lie within a factor 2 of their trend, {limit:g} wanted"
+        f"{100 * steady:.0f} % of the norms lie within a factor 2 of their trend, "
+        f"{100 * limit:g} % wanted"
     )
     yield _risk("unstable", "Warning", told, steady, limit, since=case.since, growing=_rises(case))
 

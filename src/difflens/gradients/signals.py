@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import SnapshotError
-from .forward import course_forward
+from ..history.forward import course_forward
 from .histories import GradientHistory, as_history
 
 if TYPE_CHECKING:
@@ -104,12 +104,12 @@ def signals_of_run(history: History, *, recent: bool = False) -> Signals:
             **series,
         )
         layers.append(signal if recent else _with_extremes(signal, history, i))
-    held = course.first_scalar(VALIDATION_LOSSES)
+    loss, held = course.scalar("loss"), course.first_scalar(VALIDATION_LOSSES)
     finite = None if held is None else np.isfinite(_usable(held[1]))
     return Signals(
         tuple(layers),
         course.steps,
-        _usable(course.scalar("loss")),
+        None if loss is None else _usable(loss),
         None if finite is None else course.steps[finite],
         None if held is None else held[1][finite],
         course.scalar("lr"),
@@ -118,9 +118,9 @@ def signals_of_run(history: History, *, recent: bool = False) -> Signals:
     )
 
 
-def _usable(values: Floats | None) -> Floats | None:
+def _usable(losses: Floats) -> Floats:
     """Take a loss that no square can be made of for infinite: it is as broken as one."""
-    return None if values is None else np.where(np.abs(values) > LARGEST, np.inf, values)
+    return np.where(np.abs(losses) > LARGEST, np.inf, losses)
 
 
 def _with_extremes(signal: LayerSignal, history: History, place: int) -> LayerSignal:

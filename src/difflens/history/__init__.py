@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,13 +34,22 @@ class FrameSource(Protocol):
         """Let go of the files."""
 
 
+def frame_files(folder: Path) -> list[Path]:
+    """Name the files of a run folder, by rank; a folder that may not be read is an error."""
+    try:
+        names = [each.name for each in folder.iterdir()]
+    except OSError as error:  # what `glob` passes over in silence
+        raise RunError(folder, (error.strerror or str(error)).lower()) from error
+    return [folder / name for name in sorted(names) if fnmatchcase(name, "frames-*.dlr")]
+
+
 def open_run(path: str | Path, rank: int | None = None) -> FrameSource:
     """Open a run folder, a file of one rank, or a foreign log (CSV, JSONL, TensorBoard, …)."""
     from .reader import RunReader
 
     path = Path(path)
     if path.is_dir():
-        files = sorted(path.glob("frames-*.dlr"))
+        files = frame_files(path)
         wanted = [each for each in files if rank is None or each.stem == f"frames-{rank:03d}"]
         if wanted:
             return RunReader(wanted[0])

@@ -10,6 +10,8 @@ from . import FrameSource, open_run
 from .building import Builder
 from .frame import Frame
 from .history import History
+from .listing import is_written
+from .writer import SUFFIX
 
 
 class Follower:
@@ -34,6 +36,15 @@ class Follower:
         """Has its writer said that the run is over?"""
         told = [note.what for note in self._source.notes if note.what in ("ended", "resumed")]
         return bool(told) and told[-1] == "ended"
+
+    @property
+    def is_run(self) -> bool:
+        """Is it a run of ours, and no log of another program?"""
+        return self._source.path.suffix == SUFFIX
+
+    def is_written(self) -> bool:
+        """Does a process hold the run open to write it?"""
+        return is_written(self._source.path)
 
     def update(self) -> int:
         """Take what is new, and say how many frames that were."""

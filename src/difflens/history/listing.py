@@ -12,6 +12,7 @@ from ..errors import RunError
 from ..kept import Kept, Number
 from ..records import Missing
 from ..runs import Note, RunInfo
+from . import frame_files
 from .format import frame_of
 from .frame import is_missing
 from .reader import RunReader
@@ -50,8 +51,7 @@ def run_lines(folder: str | Path) -> list[RunLine]:
         if not folder.is_dir():
             there = "it is not a folder" if folder.exists() else "no such folder"
             raise RunError(folder, there, hint="name the folder that holds the runs")
-        own = sorted(folder.glob("frames-*.dlr"))
-        folders = [folder] if own else _below(folder)
+        folders = [folder] if frame_files(folder) else _below(folder)
     except OSError as error:
         raise RunError(folder, (error.strerror or str(error)).lower()) from error
     return [line_of(each) for each in folders]

@@ -30,6 +30,11 @@ class Sampling:
         self._times: deque[float] = deque(maxlen=WINDOW)
         self._since, self._readings = 0, 0
 
+    @property
+    def left(self) -> int:
+        """How many steps there are before the next that is read; 0 is the one that begins now."""
+        return (self.every - self._since) % self.every
+
     def is_wanted(self) -> bool:
         """Is the step that begins now to be read?"""
         return self._since == 0

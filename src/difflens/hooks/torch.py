@@ -29,6 +29,7 @@ from .torch_readers import Readers, finished
 from .torch_scaling import Scaling
 from .torch_tracing import Tracing
 
+_WORTH_SLEEPING = 4  # steps to pass over from which on the hooks are taken off meanwhile
 _DECISIONS = 16  # recorded steps between two looks at the price, at first
 # On a device, weights and their copy are four times the traffic of the gradients: on every step
 # they would cost 1 % of a GPT-2's, on one in sixteen they cost next to nothing.
@@ -95,6 +96,7 @@ class TorchHook:
         self._scale: Any = None
         self._factor: Callable[[], float | None] = lambda: None
         self._carried: dict[str, Any] = {}
+        self._is_asleep, self._dozed = False, 0
         self._recorded, self._next_decision = 0, _DECISIONS
         self._last = time.perf_counter()
         self._stepper = Stepper(self, self._optimizers, self._parameters)
@@ -153,10 +155,10 @@ class TorchHook:
         self._stale = not self._reads_weights
         self._spent += time.perf_counter() - begun
 
-    def before_clearing(self, optimizer: Any, places: list[int]) -> None:
+    def before_clearing(self, optimizer: Any) -> None:
         """Read gradients that are thrown away unused, as a scaler does when they are not finite."""
-        if self._wanted and not self._steps and self._probe.backwards and not self.is_elsewhere:
-            self._read_gradients(optimizer, places)
+        if not self._steps and self._wanted and self._probe.backwards and not self.is_elsewhere:
+            self._read_gradients(optimizer, self._stepper.places(optimizer))
             self._probe.backwards = 0
 
     def one_gradient(self, place: int) -> None:
@@ -168,6 +170,9 @@ class TorchHook:
 
     def step(self, loss: Any, scalars: dict[str, Any], number: int | None) -> None:
         """Close the frame of a step."""
+        if self._is_asleep:
+            self._doze(scalars, number)
+            return
         if self.is_elsewhere:
             return
         if self.is_quiet:
@@ -185,12 +190,33 @@ class TorchHook:
             self._close_frame()
         now = time.perf_counter()
         own = self._spent + (now - begun)
-        self._count_cost(own, now - self._last)
-        self._last, self._spent, self._steps = time.perf_counter(), 0.0, 0
+        self._count_cost(own, (now - self._last) / (1 + self._dozed))
+        self._last, self._spent, self._steps, self._dozed = time.perf_counter(), 0.0, 0, 0
         self._step_number += 1
         self._sampling.passed()
         self._wanted = self._probe.wanted = self._sampling.is_wanted()
+        if self._sampling.left >= _WORTH_SLEEPING:
+            self._is_asleep = self._stale = True
+            self._stepper.detach()
+            self._probe.detach()
         self._prepare()
+
+    def _doze(self, scalars: dict[str, Any], number: int | None) -> None:
+        """Pass over a step without a hook; wake up one step before the next that is read.
+
+        That one more step is for the probe, which compares a backward with the step before it.
+        """
+        if number is not None:
+            self._step_number = int(number)
+        if scalars:
+            self._carried.update(scalars)
+        self._step_number += 1
+        self._dozed += 1
+        self._sampling.passed()
+        if self._sampling.left <= 1:
+            self._is_asleep = False
+            self._stepper.attach()
+            self._probe.attach()
 
     def _prepare(self) -> None:
         """Get ready for the step that begins now."""
@@ -210,9 +236,8 @@ class TorchHook:
             for optimizer in self._optimizers if self._probe.backwards else ():
                 self._read_gradients(optimizer, self._stepper.places(optimizer))
             self._readers.weights(self._all)
-        news = self._modes.news()
-        if news is not None:
-            self._sink.note("fact", eval_modules=news)
+        if self._modes.has_news:
+            self._sink.note("fact", eval_modules=self._modes.news())
         scalars = self._own_scalars()
         scalars["optimizer_steps"] = float(self._steps)
         if self._lr is not None:
@@ -323,7 +348,7 @@ class TorchHook:
             seen={
                 "depths": depths,
                 "activations": tracing.activations(),
-                "facts": {**tracing.facts(), "eval_modules": self._modes.news() or []},
+                "facts": {**tracing.facts(), "eval_modules": self._modes.news()},
             },
         )
         self._sink.describe(self.info)
@@ -333,10 +358,12 @@ class TorchHook:
             self._activations = Activations(self._options.activations, behind)
 
     def _count_cost(self, own: float, whole: float) -> None:
+        if self._sampling.fixed:
+            return
         if self._wanted:
             own += self._readers.device_seconds() + self._sink.cost()
         self._sampling.measured(own if self._wanted else 0.0, whole)
-        if self._sampling.fixed or self._recorded < self._next_decision or not self._wanted:
+        if self._recorded < self._next_decision or not self._wanted:
             return
         # Alone it costs nothing to look again soon; several ranks have to agree each time.
         self._next_decision = self._recorded + (

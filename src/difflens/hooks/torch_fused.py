@@ -18,7 +18,8 @@ from .torch_kernels import BLOCK, CHUNK, WARPS, kernels, kind_of
 from .torch_layers import local
 from .torch_readings import COLUMNS, IMAGE, Moved
 
-_version = attrgetter("_version")
+_version, _gradient = attrgetter("_version"), attrgetter("grad")
+_dtype, _device = attrgetter("dtype"), attrgetter("device")
 
 
 @cache
@@ -61,12 +62,14 @@ class Table:
 class Group:
     """Tensors that are read together: their tables by dtype, and the answer's place."""
 
-    def __init__(self, torch: Any, places: list[int], tensors: list[Any], device: Any) -> None:
+    def __init__(self, reader: FusedReader, places: list[int], tensors: list[Any]) -> None:
         """Cut them up; this is done once, and again where they change."""
+        torch, device, parameters = reader.about(places)
         rows: dict[Any, list[int]] = {}
         for row, tensor in enumerate(tensors):
             rows.setdefault(tensor.dtype, []).append(row)
-        self.places = places
+        self.places, self.parameters = places, parameters
+        self.devices = [device] * len(tensors)
         self.dtypes = [each.dtype for each in tensors]
         self.counts = [each.numel() for each in tensors]
         self.tables = {
@@ -99,12 +102,16 @@ class FusedReader:
         self._torch, self._device = torch, device
         self._parameters = parameters
         self._kernels = kernels()
-        self._address = torch.Tensor.data_ptr
+        self._address, self._is_contiguous = torch.Tensor.data_ptr, torch.Tensor.is_contiguous
         floats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
         self._types = {dtype: kind_of(dtype) for dtype in floats}
         self._copies: dict[int, Any] = {}
         self._groups: dict[tuple[str, int], Group] = {}
         self._seconds = {"gradients": 0.0, "weights": 0.0}
+
+    def about(self, places: list[int]) -> tuple[Any, Any, list[Any]]:
+        """Give torch, the device, and the parameters of some places."""
+        return self._torch, self._device, [self._parameters[i] for i in places]
 
     def gradients(self, places: list[int]) -> Any:
         """Read the gradients that are there, on the loop's own stream."""
@@ -114,8 +121,9 @@ class FusedReader:
             found = [i for i in places if self._parameters[i].grad is not None]
             tensors = [self._dense(self._parameters[i].grad) for i in found]
             whole = len(found) == len(places)
-            group = Group(self._torch, places if whole else found, tensors, self._device)
-            if whole:
+            group = Group(self, places if whole else found, tensors)
+            # A shard's address is not that of its parameter's gradient.
+            if whole and not any(hasattr(self._parameters[i], "_local_tensor") for i in found):
                 self._groups["gradients", id(places)] = group
             usual = list(map(self._address, tensors))
         assert group is not None  # noqa: S101  it was made where there was none
@@ -124,19 +132,17 @@ class FusedReader:
 
     def _usual(self, group: Group) -> list[int] | None:
         """Give the addresses of gradients that are as they were the last time, but for those."""
-        addresses, parameters, device = [], self._parameters, self._device
-        for place, dtype in zip(group.places, group.dtypes, strict=True):
-            gradient = parameters[place].grad
-            if (
-                gradient is None
-                or gradient.dtype is not dtype
-                or hasattr(gradient, "_local_tensor")
-                or gradient.device != device
-                or not gradient.is_contiguous()
-            ):
-                return None
-            addresses.append(gradient.data_ptr())
-        return addresses
+        try:
+            kept = list(map(_gradient, group.parameters))
+            addresses = list(map(self._address, kept))
+            usual = (
+                list(map(_dtype, kept)) == group.dtypes
+                and list(map(_device, kept)) == group.devices
+                and all(map(self._is_contiguous, kept))
+            )
+        except (TypeError, RuntimeError):
+            return None
+        return addresses if usual else None
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """Take copies of weights that something else than the last step read has touched."""
@@ -157,7 +163,7 @@ class FusedReader:
         if group is None or group.places is not places or addresses != group.addresses:
             tensors = [self._dense(each) for each in own]
             copies = [self._copy(i, each) for i, each in zip(places, tensors, strict=True)]
-            group = Group(self._torch, places, tensors, self._device)
+            group = Group(self, places, tensors)
             self._groups["weights", id(places)] = group
             group.point(
                 self._torch,

@@ -14,21 +14,21 @@ class Modes:
         """Find the modules that a mode matters to."""
         self._modules = [(name, each) for name, each in root.named_modules() if _matters(each)]
         self._looks = 0
-        self._told: set[str] = set()
-        self.found: set[str] = set()
+        self._found: set[str] = set()
+        self.has_news = False
 
     def look(self) -> None:
         """Look at the modes, at the first steps and then now and again."""
         self._looks += 1
         if self._modules and (self._looks <= _OFTEN or self._looks % _SELDOM == 0):
-            self.found |= {name for name, module in self._modules if not module.training}
+            now = {name for name, module in self._modules if not module.training}
+            self.has_news = self.has_news or not now <= self._found
+            self._found |= now
 
-    def news(self) -> list[str] | None:
-        """Give the names, where there are some that were not told yet."""
-        if self.found == self._told:
-            return None
-        self._told = set(self.found)
-        return sorted(self.found)
+    def news(self) -> list[str]:
+        """Give the names of all that were seen so."""
+        self.has_news = False
+        return sorted(self._found)
 
     def close(self) -> None:
         """Let go of the modules."""

@@ -15,7 +15,7 @@ class Moments(Protocol):
     def after_step(self, places: list[int]) -> None:
         """Weights have moved."""
 
-    def before_clearing(self, optimizer: Any, places: list[int]) -> None:
+    def before_clearing(self, optimizer: Any) -> None:
         """Gradients are about to be cleared."""
 
     def one_gradient(self, place: int) -> None:
@@ -46,16 +46,23 @@ class Stepper:
         """Hook every optimizer; without one, every parameter that trains."""
         self._moments, self._optimizers = moments, optimizers
         self._places = {id(each): place for place, each in enumerate(parameters)}
+        self._parameters = parameters
         self._own: dict[int, tuple[int, list[int]]] = {}
         self._handles: list[Any] = []
-        for optimizer in optimizers:
+        self.attach()
+
+    def attach(self) -> None:
+        """Put the hooks on, where they are not on already."""
+        if self._handles:
+            return
+        for optimizer in self._optimizers:
             self._handles += [
                 optimizer.register_step_pre_hook(self._before),
                 optimizer.register_step_post_hook(self._after),
             ]
             self._wrap_clearing(optimizer)
-        if not optimizers:
-            for place, each in enumerate(parameters):
+        if not self._optimizers:
+            for place, each in enumerate(self._parameters):
                 if each.requires_grad and each.is_leaf:
                     hook = self._gradient_of(place)
                     self._handles.append(each.register_post_accumulate_grad_hook(hook))
@@ -97,7 +104,7 @@ class Stepper:
 
         def zero_grad(*args: Any, **options: Any) -> Any:
             try:
-                self._moments.before_clearing(optimizer, self.places(optimizer))
+                self._moments.before_clearing(optimizer)
             except Exception as error:  # noqa: BLE001
                 self._moments.fail(error)
             return clear(*args, **options)
@@ -105,12 +112,16 @@ class Stepper:
         optimizer.zero_grad = zero_grad
         self._handles.append(_Wrapped(optimizer, zero_grad))
 
-    def close(self) -> None:
+    def detach(self) -> None:
         """Take every hook off."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._optimizers = []
+
+    def close(self) -> None:
+        """Take every hook off for good, and let go."""
+        self.detach()
+        self._optimizers, self._parameters = [], []
 
 
 class _Wrapped:

@@ -43,9 +43,21 @@ class Probe:
         self._table = array("q", bytes(32))
         self._codes = {"torch.float64": 0, "torch.float32": 1, "torch.float16": 2,
                        "torch.bfloat16": 3}  # fmt: skip
-        self._handle = self._parameter is not None and (
-            self._parameter.register_post_accumulate_grad_hook(self._after_backward)
-        )
+        self._handle: Any = None
+        self.attach()
+
+    def attach(self) -> None:
+        """Hang on the parameter."""
+        if self._handle is None and self._parameter is not None:
+            register = self._parameter.register_post_accumulate_grad_hook
+            self._handle = register(self._after_backward)
+
+    def detach(self) -> None:
+        """Leave the parameter as it was; what was seen of it is forgotten."""
+        if self._handle is not None:
+            self._handle.remove()
+        self._handle = self._before = self._stepped = None
+        self.backwards = 0
 
     def _after_backward(self, parameter: Any) -> None:
         try:
@@ -122,7 +134,6 @@ class Probe:
         self.backwards = 0
 
     def close(self) -> None:
-        """Leave the parameter as it was."""
-        if self._handle:
-            self._handle.remove()
-        self._parameter = self._before = self._stepped = None
+        """Let go of the parameter."""
+        self.detach()
+        self._parameter = None

@@ -19,7 +19,8 @@ ROW_BYTES = 8 * COLUMNS
 _TABLE = 4  # numbers of a row of its table: address, copy, count, type
 IMAGE = 4  # dimensions of weights that may lie with their channels last
 
-_version = attrgetter("_version")
+_version, _gradient = attrgetter("_version"), attrgetter("grad")
+_dtype, _is_cpu = attrgetter("dtype"), attrgetter("is_cpu")
 
 
 class Moved(Exception):
@@ -29,14 +30,19 @@ class Moved(Exception):
 class Group:
     """Parameters that are read together, and the kernel's table of them as it was last filled."""
 
-    def __init__(self, places: list[int], parameters: list[Any]) -> None:
+    def __init__(self, places: list[int], parameters: list[Any], codes: dict[Any, int]) -> None:
         """Fill in what does not change from step to step."""
         self.places, self.parameters = places, parameters
         self.addresses: list[int] = []
         self.weights = array("q")
         self.versions: list[int] = []
         self.dtypes = [each.dtype for each in parameters]
-        self.gradients = array("q", bytes(8 * _TABLE * len(places)))
+        self.is_plain = all(
+            each.dtype in codes and not hasattr(each, "_local_tensor") for each in parameters
+        )
+        self.gradients = array("q")
+        for each in parameters if self.is_plain else ():
+            self.gradients.extend((0, 0, each.numel(), codes[each.dtype]))
 
 
 class ProcessorReader:
@@ -51,7 +57,7 @@ class ProcessorReader:
         from ..kernel import read
 
         self._torch, self._read = torch, read
-        self._address = torch.Tensor.data_ptr
+        self._address, self._is_contiguous = torch.Tensor.data_ptr, torch.Tensor.is_contiguous
         self._codes = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
         self._parameters = parameters
         self._copies: list[Any] = [None] * len(parameters)
@@ -63,36 +69,31 @@ class ProcessorReader:
         if group is None or group.places is not places:
             if len(self._groups) > len(self._parameters):
                 self._groups.clear()
-            group = Group(places, [self._parameters[i] for i in places])
+            group = Group(places, [self._parameters[i] for i in places], self._codes)
             self._groups[id(places)] = group
         return group
 
     def gradients(self, places: list[int]) -> Any:
         """Read the gradients that are there; what is given back is finished by `answer`."""
         group = self._group(places)
-        addresses, kept = [], []
-        for parameter, dtype in zip(group.parameters, group.dtypes, strict=True):
-            gradient = parameter.grad
-            # The usual gradient in few questions; one that is anything else goes the long way.
-            if (
-                gradient is None
-                or gradient.dtype is not dtype
-                or dtype not in self._codes
-                or not gradient.is_cpu
-                or gradient.layout is not self._torch.strided
-                or not gradient.is_contiguous()
-                or hasattr(gradient, "_local_tensor")
-            ):
-                return self._odd_gradients(places)
-            addresses.append(gradient.data_ptr())
-            kept.append(gradient)
-        table = group.gradients
-        if not group.addresses or len(group.weights) != len(table):
-            table[2::_TABLE] = array("q", [each.numel() for each in kept])
-            table[3::_TABLE] = array("q", [self._codes[each.dtype] for each in kept])
-        table[::_TABLE] = array("q", addresses)
+        # The usual gradients in few questions, asked without a loop of ours; anything else, such
+        # as one that is missing, sparse or a shard, goes the long way.
+        try:
+            kept = list(map(_gradient, group.parameters))
+            addresses = list(map(self._address, kept))
+            usual = (
+                group.is_plain
+                and list(map(_dtype, kept)) == group.dtypes
+                and all(map(_is_cpu, kept))
+                and all(map(self._is_contiguous, kept))
+            )
+        except (TypeError, RuntimeError):
+            usual = False
+        if not usual:
+            return self._odd_gradients(places)
+        group.gradients[::_TABLE] = array("q", addresses)
         out = bytearray(ROW_BYTES * len(places))
-        self._read(table, out)
+        self._read(group.gradients, out)
         return places, out, None
 
     def _odd_gradients(self, places: list[int]) -> Any:

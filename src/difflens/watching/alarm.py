@@ -40,16 +40,16 @@ class Alarm:
 
     def is_due(self, step: int) -> bool:
         """Is it time to look again?"""
-        if self._every is None or self._is_broken:
+        if not self.is_on:
             return False
         if self._every == "auto":
             return time.monotonic() >= self._next_time
         return step >= self._next_step
 
-    def close(self, history: Callable[[], History]) -> None:
-        """Look a last time, where it looks at all."""
-        if self._every is not None and not self._is_broken:
-            self.look(history(), 0)
+    @property
+    def is_on(self) -> bool:
+        """Does it look at all?"""
+        return self._every is not None and not self._is_broken
 
     def look(self, history: History, step: int) -> None:
         """Diagnose what was recorded so far; call back for each cause that is new."""

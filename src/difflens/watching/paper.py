@@ -34,8 +34,8 @@ class Paper:
         self._looked = time.monotonic()
         self.trouble = ""
 
-    def append(self, reading: Any, scalars: Any, layers: Any) -> int:
-        """Write a frame and give its sequence number, -1 where it could not be written."""
+    def append(self, reading: Any, scalars: Any, layers: Any) -> tuple[int, bool]:
+        """Write a frame; give its sequence number, and whether it was possible."""
         try:
             writer = self._ready()
             sequence = writer.append(
@@ -48,15 +48,12 @@ class Paper:
         except (RunError, OSError) as error:
             self.trouble = str(error)
             # The number is spent: a reader sees that a frame is missing.
-            self._skip()
-            return -1
+            self._sequence += 1
+            if self._writer is not None:
+                self._writer.sequence = self._sequence
+            return self._sequence - 1, False
         self._sequence = sequence + 1
-        return sequence
-
-    def _skip(self) -> None:
-        self._sequence += 1
-        if self._writer is not None:
-            self._writer.sequence = self._sequence
+        return sequence, True
 
     def _ready(self) -> RunWriter:
         """Give a writer whose file is in its place and knows the layout."""

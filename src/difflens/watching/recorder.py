@@ -1,7 +1,7 @@
 """Keeps readings: a queue that the loop fills, a thread that writes, gathers and diagnoses.
 
 A lock or a bounded queue that blocks was not taken: the loop must not wait for a disk. The queue
-is a deque, the thread looks into it twenty times a second, and what does not fit is counted.
+is a deque, the thread looks into it five times a second, and what does not fit is counted.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..runs import Note, RunInfo
+from .gathering import Gathering
 from .scalars import Names
 from .telling import warn
 
 if TYPE_CHECKING:
-    from ..history.building import Builder
     from .alarm import Alarm
     from .paper import Paper
 
 MOST_WAITING = 4096  # readings; beyond, they are dropped and counted
 MOST_BYTES = 256 << 20  # what waiting readings may take together
-_LOOK = 0.05  # seconds between two looks into the queue
+_LOOK = 0.2  # seconds between two looks into the queue
 _PATIENCE = 2.0  # seconds that leaving may take
 
 
@@ -38,8 +38,8 @@ class Recorder:
         self.info, self.alarm = info, alarm
         self._paper, self._sinks = paper, sinks
         self._names = Names(info.scalars)
-        self._builder: Builder | None = None
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._gathering = Gathering()
+        self._waiting: deque[Any] = deque()  # readings, and other work in between
         self._most = max(64, min(MOST_WAITING, MOST_BYTES // max(96 * len(info.layers), 1)))
         self._taken = self._done = self.dropped = 0
         self._told = (0, 0)
@@ -55,11 +55,12 @@ class Recorder:
         if len(self._waiting) >= self._most:
             self.dropped += 1
             return
-        self._put(lambda: self._keep(reading))
+        self._taken += 1
+        self._waiting.append(reading)
         if len(self._waiting) * 2 > self._most:
             self._wake.set()
 
-    def _put(self, work: Callable[[], None]) -> None:
+    def _put(self, work: Callable[[], object]) -> None:
         self._taken += 1
         self._waiting.append(work)
 
@@ -111,7 +112,10 @@ class Recorder:
         while self._waiting:
             work = self._waiting.popleft()
             try:
-                work()
+                if callable(work):
+                    work()
+                else:
+                    self._keep(work)
             except Exception as error:  # noqa: BLE001  one bad reading must not end the recording
                 self.dropped += 1
                 self._warn("reading", f"a reading was lost: {type(error).__name__}: {error}")
@@ -138,28 +142,28 @@ class Recorder:
             self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
         self._write(reading, kept, layers)
         self._cost += 0.1 * (time.thread_time() - begun - self._cost)
-        if self.alarm.is_due(reading.step) and self._builder is not None:
-            self.alarm.look(self._builder.history(), reading.step)
+        if self.alarm.is_due(reading.step):
+            history = self._gathering.history()
+            if history is not None:
+                self.alarm.look(history, reading.step)
 
     def _write(self, reading: Any, scalars: dict[str, float], layers: Any) -> None:
-        from ..history.building import Builder
         from ..history.frame import Frame, no_scalars
 
         values = no_scalars(len(self.info.scalars))
         for place, name in enumerate(self.info.scalars):
             if name in scalars:
                 values[place] = scalars[name]
-        if self._builder is None:
-            self._builder = Builder(self.info)
-        sequence = -1 if self._paper is None else self._paper.append(reading, values, layers)
-        if sequence < 0:
-            self.dropped += 1
-            trouble = "" if self._paper is None else self._paper.trouble
-            self._warn("disk", f"{trouble}; steps are not kept for now")
-            sequence = self._builder.frames
+        sequence = self._gathering.frames
+        if self._paper is not None:
+            sequence, is_kept = self._paper.append(reading, values, layers)
+            if not is_kept:
+                self.dropped += 1
+                self._warn("disk", f"{self._paper.trouble}; steps are not kept for now")
         times = reading.wall_time, reading.monotonic_time
         frame = Frame(sequence, reading.step, *times, values, layers)
-        self._builder.add(frame)
+        if self.alarm.is_on:
+            self._gathering.add(frame, self.info)
         for sink in list(self._sinks):
             try:
                 sink.write(frame, self.info)
@@ -174,16 +178,10 @@ class Recorder:
         self.info = info
         if self._paper is not None:
             self._paper.describe(info)
-        if self._builder is not None:
-            self._builder.describe(info)
 
     def _note(self, what: str, text: str, data: dict[str, Any]) -> bool:
         written = self._paper is not None and self._paper.note(what, text, data)
-        if self._builder is None:
-            from ..history.building import Builder
-
-            self._builder = Builder(self.info)
-        self._builder.note(Note(what, text, self._builder.frames, time.time(), data))
+        self._gathering.note(Note(what, text, self._gathering.frames, time.time(), data))
         return written
 
     def flush(self, seconds: float = _PATIENCE) -> bool:
@@ -206,8 +204,9 @@ class Recorder:
 
     def _finish(self) -> None:
         try:
-            if self._builder is not None and self._builder.frames and self._paper is not None:
-                self.alarm.close(self._builder.history)
+            history = self._gathering.history() if self.alarm.is_on else None
+            if history is not None:
+                self.alarm.look(history, 0)
         finally:
             for sink in self._sinks:
                 try:

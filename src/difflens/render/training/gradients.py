@@ -18,6 +18,8 @@ from ..versions.document import Document, Line, Mood, Name, Part, part, table, u
 from ..versions.values import ends, probability, signed, value
 from .gradient_network import network_lines
 
+_ALONG = {"vanishing": "gradients vanish towards the input",
+          "exploding": "gradients explode towards the input"}  # fmt: skip
 MOST_LAYERS, MOST_PRIORITIES, MOST_NAMED = 20, 6, 3
 _MOODS: dict[str, Mood] = {"Healthy": "good", "Warning": "open", "Critical": "bad"}
 _SIGNS: dict[UrgencyLevel, Literal["!", "-", "~", ""]] = {
@@ -72,6 +74,10 @@ def verdict(result: EnhancedLayerGradientAnalysis) -> str:
     if counts["Unknown"]:
         said.append(f"{counts['Unknown']} not known")
     said.append(f"{counts['Healthy']} of {plural(len(layers), 'layer')} healthy")
+    profile = result.network_level_analysis.depth_profile
+    # No layer of a stack that fades evenly stands out of the others.
+    if profile is not None and profile.verdict in _ALONG:
+        said.append(f"along the depth {_ALONG[profile.verdict]}")
     return "; ".join(said)
 
 
@@ -122,7 +128,7 @@ def _groups(result: EnhancedLayerGradientAnalysis) -> list[Part]:
     names = {each.level_id: each.level_name for each in found.hierarchy_levels}
     lines = [
         Line(f"r = {signed(each.correlation)} at lag {each.lag} ({each.interaction_direction}, "
-             f"q = {probability(each.q)})",
+             f"q {_equals(each.q)})",
              f"{names[each.from_level]} and {names[each.to_level]}", "~")
         for each in found.cross_level_interactions
     ]  # fmt: skip
@@ -130,6 +136,12 @@ def _groups(result: EnhancedLayerGradientAnalysis) -> list[Part]:
              "difficulty")  # fmt: skip
     return part("Groups", lines, table(heads, map(_group, found.layer_groups), MOST_LAYERS),
                 folded=len(found.layer_groups) > MOST_LAYERS)  # fmt: skip
+
+
+def _equals(p: float | None) -> str:
+    """Write a probability as the right side of a statement: it equals, or lies below."""
+    said = probability(p)
+    return f"< {said[1:]}" if said.startswith("<") else f"= {said}"
 
 
 def _group(group: LayerGroup) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class Seen(NamedTuple):
     """What is known of a run at one moment, beside its picture and its findings."""
 
     name: str
-    state: str  # running, quiet, ended
+    state: str  # running, quiet, ended, stopped without end, a log
     frames: int
     step: int | None
     frames_per_second: float | None
@@ -69,8 +70,20 @@ def _state(seen: Seen) -> str:
     if seen.frames_per_second is not None and seen.state == "running":
         parts.append(f"{short(float(seen.frames_per_second))} frames/s")
     if seen.seconds_since_last is not None and seen.state == "quiet":
-        parts.append(f"nothing new for {seen.seconds_since_last:.0f} s")
+        parts.append(f"nothing new for {_duration(seen.seconds_since_last)}")
     return " · ".join([*parts, plural(seen.frames, "frame")])
+
+
+def _duration(seconds: float) -> str:
+    """Write a time in its largest unit.
+
+    >>> _duration(59.4), _duration(3600), _duration(94767677)
+    ('59 s', '60 min', '1,097 days')
+    """
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size or (unit == "min" and seconds >= size):
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _numbers(seen: Seen, width: int) -> list[str]:
@@ -92,21 +105,29 @@ def _told(value: float) -> str:
 def sparkline(values: Sequence[float], width: int) -> str:
     """Draw a course in one line; what is not finite is an x.
 
+    Where several values share a place, the one farthest from the median is drawn, and an x wins.
+
     >>> sparkline([0.0, 1.0, float("nan"), 3.0], 10)
     '▁▃x█'
     """
     if width < 1 or not values:
         return ""
-    picked = [values[i * len(values) // width] for i in range(width)] \
-        if len(values) > width else list(values)  # fmt: skip
-    finite = [value for value in picked if isfinite(value)]
+    finite = sorted(value for value in values if isfinite(value))
     if not finite:
-        return "x" * len(picked)
-    low, reach = min(finite), (max(finite) - min(finite)) or 1.0
+        return "x" * min(width, len(values))
+    middle, low, high = finite[len(finite) // 2], finite[0], finite[-1]
+    places = min(width, len(values))
+    edges = [place * len(values) // places for place in range(places + 1)]
     last = len(_BARS) - 1
-    return "".join(
-        _BARS[round((value - low) / reach * last)] if isfinite(value) else "x" for value in picked
-    )
+    # Halved first: the distance of two numbers may be larger than any number.
+    reach = (high / 2 - low / 2) or 1.0
+    signs = []
+    for start, stop in pairwise(edges):
+        part = values[start:stop]
+        far = max(part, key=lambda value: abs(value / 2 - middle / 2))
+        odd = not all(map(isfinite, part))
+        signs.append("x" if odd else _BARS[round((far / 2 - low / 2) / reach * last)])
+    return "".join(signs)
 
 
 def _map(drawn: str, width: int, room: int) -> list[str]:

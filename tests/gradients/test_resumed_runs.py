@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from difflens import GradientAnalyzer
-from difflens.gradients.forward import forward
+from difflens.history.forward import forward
 from difflens.history.writer import RunWriter
 from difflens.runs import Layer, RunInfo
 

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..history.course import Course
+    from .course import Course
 
 _LEAST_SHARE = 0.5  # of the records that are never taken again, below which steps are no clock
 

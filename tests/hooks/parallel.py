@@ -1,0 +1,61 @@
+"""One rank of a loop that several processes train together, for tests to start."""
+
+import os
+import warnings
+from typing import Any
+
+import torch
+import torch.distributed as processes
+from torch import nn
+
+from difflens.training import monitor
+
+STEPS = 5
+
+
+def network() -> Any:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(20, 33), nn.ReLU(), nn.Linear(33, 17), nn.Tanh(), nn.Linear(17, 5)
+    )
+
+
+def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, **how) -> None:
+    """Train on this rank's part of each batch."""
+    torch.manual_seed(1)
+    data, targets = torch.randn(steps, 32, 20), torch.randint(0, 5, (steps, 32))
+    part = slice(rank * 32 // count, (rank + 1) * 32 // count)
+    how = {"every": 1, "diagnose_every": None, **how}
+    with monitor(model, optimizer, folder, **how) as watch:
+        for x, y in zip(data, targets, strict=True):
+            loss = nn.functional.cross_entropy(model(x[part]), y[part])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            watch.step(loss)
+        assert watch.flush()
+        if count > 1:
+            processes.barrier()
+    assert not watch.is_quiet
+
+
+def rank_of_many(rank: int, count: int, port: int, kind: str, folder: str, how: dict) -> None:
+    """Be one of the processes."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    processes.init_process_group("gloo", rank=rank, world_size=count)
+    model = network()
+    if kind == "ddp":
+        model = nn.parallel.DistributedDataParallel(model)
+    else:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cpu", (count,))
+        for layer in (model[0], model[2]):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2, eps=1e-3)
+    loop(model, optimizer, rank, count, folder, **how)
+    processes.destroy_process_group()

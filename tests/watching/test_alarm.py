@@ -1,0 +1,110 @@
+"""Diagnoses while training: told once for a cause, at an interval, and never fatal."""
+
+import pytest
+
+import difflens.diagnoses
+from difflens.records import Policy
+from difflens.runs import Diagnosed, RunFinding
+from difflens.watching.alarm import Alarm
+
+
+def finding(name, severity):
+    return RunFinding(name, severity, "text", {"number": 1})
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Hand in what the diagnoses are to find at each look."""
+    looks = []
+
+    def diagnose(history, policy, *, run=""):
+        del history, policy
+        return Diagnosed(run, 1, None, tuple(looks.pop(0)))
+
+    monkeypatch.setattr(difflens.diagnoses, "diagnose", diagnose)
+    return looks
+
+
+def told(found, looks, **how):
+    """Look so often, and give what was called back, and the alarm."""
+    found.extend(looks)
+    heard = []
+    alarm = Alarm(how.pop("every", 1), heard.append, how.pop("stop_on", None), Policy(), "run")
+    for step in range(len(looks)):
+        assert alarm.is_due(step)
+        alarm.look(None, step)
+    return [(each.name, each.severity) for each in heard], alarm
+
+
+def test_a_cause_is_told_once_and_again_only_when_it_is_worse(found):
+    warning, critical = finding("dead", "warning"), finding("dead", "critical")
+    heard, alarm = told(found, [[warning], [warning], [], [warning], [critical], [warning]])
+
+    assert heard == [("dead", "warning"), ("dead", "critical")]
+    assert alarm.findings == (warning,)
+
+
+def test_what_is_only_information_calls_nobody(found):
+    heard, alarm = told(found, [[finding("slow", "info")]])
+
+    assert heard == []
+    assert [each.name for each in alarm.findings] == ["slow"]
+
+
+@pytest.mark.parametrize(
+    ("stop_on", "severity", "stops"),
+    [
+        (None, "critical", False),
+        ("critical", "warning", False),
+        ("critical", "critical", True),
+        ("warning", "critical", True),
+    ],
+)
+def test_it_asks_to_stop_from_the_severity_on_that_was_named(found, stop_on, severity, stops):
+    _, alarm = told(found, [[finding("nan", severity)]], stop_on=stop_on)
+
+    assert alarm.should_stop is stops
+
+
+def test_a_callback_that_fails_is_told_once_and_left_out(found):
+    found.extend([[finding("nan", "critical")], [finding("dead", "critical")]])
+    calls = []
+
+    def broken(each):
+        calls.append(each)
+        raise KeyError("theirs")
+
+    alarm = Alarm(1, broken, None, Policy(), "run")
+    with pytest.warns(RuntimeWarning, match="on_finding failed"):
+        alarm.look(None, 0)
+    alarm.look(None, 1)  # a second warning would be an error here
+
+    assert len(calls) == 1
+
+
+def test_a_diagnosis_that_fails_stops_the_diagnoses_and_nothing_else(monkeypatch):
+    def diagnose(*_, **__):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(difflens.diagnoses, "diagnose", diagnose)
+    alarm = Alarm(1, None, None, Policy(), "run")
+    with pytest.warns(RuntimeWarning, match="ZeroDivisionError: planted"):
+        alarm.look(None, 0)
+    assert not alarm.is_due(10)
+
+
+def test_the_interval_in_steps_is_kept(found):
+    found.extend([[], []])
+    alarm = Alarm(10, None, None, Policy(), "run")
+    due = []
+    for step in range(25):
+        due.append(alarm.is_due(step))
+        if due[-1] and found:
+            alarm.look(None, step)
+
+    assert [step for step, is_due in enumerate(due) if is_due][:2] == [0, 10]
+
+
+def test_never_is_never(found):
+    found.append([])
+    assert not Alarm(None, None, None, Policy(), "run").is_due(1000)
