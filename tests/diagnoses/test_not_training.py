@@ -58,3 +58,9 @@ def test_gradients_too_small_to_move_a_weight_vanish_and_are_not_forgotten():
     tiny = np.array([1e-20] * 4 + [1e-2] * (2 * DEPTH - 4))
 
     assert asked("not-training", recorded(level(40), update_l2=STILL, grad_l2=tiny)) == []
+
+
+def test_weights_that_moved_to_nan_have_moved():
+    everything = {"update_l2": np.nan, "grad_l2": np.nan, "weight_l2": np.nan}
+
+    assert asked("not-training", recorded(np.full(20, np.nan), **everything)) == []

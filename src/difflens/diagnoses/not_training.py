@@ -39,7 +39,9 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
         return
     layers = history.info.layers
     meant = [i for i, layer in enumerate(layers) if layer.trainable]
-    moved = np.nan_to_num(updates[active], nan=0.0).any(axis=0)
+    # An update that is NaN is one: the weights are lost, and `nan` tells where.
+    recorded = ~history.course.missing("update_l2")[active]
+    moved = (recorded & (updates[active] != 0)).any(axis=0)
     still = [i for i in meant if not moved[i]]
     if not still:
         return
