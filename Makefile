@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 
-.PHONY: help demo test lint bench slow fuzz golden docs new sanitize clean
+.PHONY: help demo test lint bench zoo slow fuzz golden docs new sanitize clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test      all tests but the slow ones"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     the figures of the README"
+	@echo "make zoo       how right the diagnoses are, on labelled faults; ARGS=--help"
 	@echo "make slow      the slow tests: full figures, large files"
 	@echo "make fuzz      200,000 mutated files"
 	@echo "make golden    rewrite the golden outputs"
@@ -36,6 +37,9 @@ lint: $(VENV)/.test $(VENV)/.lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench $(ARGS)
+
+zoo: $(VENV)/.test
+	$(BIN)/python -m zoo $(ARGS)
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -234,19 +234,20 @@ def test_a_loop_faster_than_its_disk_drops_and_counts(tmp_path, monkeypatch):
 
 
 def test_a_fork_of_the_loop_records_nothing(tmp_path):
-    with monitor(mlp(), None, tmp_path / "run", every=1, diagnose_every=None) as watch:
-        watch.step(1.0)
-        watch.flush()
-        child = os.fork()
-        if not child:
-            watch.step(2.0)
-            watch.close()
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        watch.step(3.0)
+    """Workers of a data loader are forks, hooks and all."""
+    fork = (
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    watch.step(9.0); watch.close(); os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0"
+    )
+    process = started(tmp_path / "run", 60, fork)
+    _, errors = process.communicate(timeout=60)
 
+    assert process.returncode == 0, errors
     frames, info = read(tmp_path / "run")
-    assert [frame.scalars[info.scalars.index("loss")] for frame in frames] == [1.0, 3.0]
+    assert [frame.step for frame in frames] == list(range(60))
+    assert 9.0 not in [frame.scalars[info.scalars.index("loss")] for frame in frames]
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as some
+
 from difflens.diagnoses.judging.verdict import EXPLAINS, causes
 from difflens.runs import Fix, RunFinding
 
@@ -56,3 +59,24 @@ def test_every_name_of_the_table_is_a_diagnosis():
 
     assert set(EXPLAINS) == {entry.name for entry in diagnosis.ours()}
     assert all(effects <= set(EXPLAINS) for effects in EXPLAINS.values())
+
+
+EACH = some.builds(found, some.sampled_from(sorted(EXPLAINS)), some.integers(0, 300),
+                   some.sampled_from(["warning", "critical"]))  # fmt: skip
+
+
+@given(some.lists(EACH, min_size=1, max_size=8))
+def test_whatever_explains_what_every_finding_is_told_or_named(findings):
+    told = causes(findings)
+
+    assert told
+    named = {each.name for each in told} | {name for each in told for name in each.also}
+    assert named == {each.name for each in findings}
+
+
+def test_a_circle_of_explanations_is_told_by_its_first():
+    """Each may explain the next: lr-high the dead units, these the swings, those the leap."""
+    circle = [found("spike", 100, fix=Fix("rewind_and_skip")), found("dead", 104),
+              found("exploding", 106), found("nan", 109), found("lr-high", 112)]  # fmt: skip
+
+    assert len(causes(circle)) >= 1

@@ -74,7 +74,7 @@ def is_enough(history: History) -> bool:
 def causes(found: list[RunFinding]) -> list[RunFinding]:
     """Drop what another finding explains, name it there, and order the rest."""
     ranked = sorted(found, key=_rank)
-    above: list[int | None] = [_cause_of(ranked, place) for place in range(len(ranked))]
+    above = _without_circles([_cause_of(ranked, place) for place in range(len(ranked))])
     also: dict[int, list[str]] = {
         i: [*ranked[i].also] for i, each in enumerate(above) if each is None
     }
@@ -109,13 +109,25 @@ def _stands(one: RunFinding, other: RunFinding, first: bool) -> bool:
     return apart > _SLACK or (abs(apart) <= _SLACK and first)
 
 
+def _without_circles(above: list[int | None]) -> list[int | None]:
+    """Let the first of findings that explain one another in a circle stand."""
+    freed = list(above)
+    for start in range(len(freed)):
+        seen: list[int] = []
+        place: int | None = start
+        while place is not None and place not in seen:
+            seen.append(place)
+            place = freed[place]
+        if place is not None:
+            freed[min(seen[seen.index(place) :])] = None
+    return freed
+
+
 def _root(above: list[int | None], place: int) -> int:
     """Follow explanations to a finding that nothing explains."""
-    seen = {place}
-    while (cause := above[place]) is not None and cause not in seen:
+    while (cause := above[place]) is not None:
         place = cause
-        seen.add(place)
-    return place if above[place] is None else min(i for i, each in enumerate(above) if each is None)
+    return place
 
 
 def _rank(each: RunFinding) -> tuple[int, int, float, str]:
