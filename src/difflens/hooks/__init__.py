@@ -6,7 +6,7 @@ behind. What becomes of its readings is the sink's affair, which is handed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..runs import RunInfo
@@ -19,13 +19,26 @@ class Reading(NamedTuple):
     """One step as the hook saw it, some of it still on its way from a device.
 
     `finish` is called once, on the sink's own thread, and gives scalars by name and the block of
-    (fields, layers), None for either where there is nothing; or None where another rank writes.
+    (fields, layers), or None where another rank writes. In its place a reading may bring what is
+    `raw`, and the maker of frames that takes many of them at once.
     """
 
     step: int
     wall_time: float
     monotonic_time: float
-    finish: Callable[[], tuple[Mapping[str, float], Any] | None]
+    finish: Callable[[], tuple[Mapping[str, float], Any] | None] | None
+    raw: Any = None
+    maker: Maker | None = None
+
+
+class Maker(Protocol):
+    """Makes frames of what is raw."""
+
+    def make(self, raw: Any) -> tuple[Mapping[str, float], Any] | None:
+        """Make one."""
+
+    def make_all(self, raws: list[Any]) -> Sequence[tuple[Mapping[str, float], Any] | None]:
+        """Make many, in their order."""
 
 
 class Sink(Protocol):

@@ -16,16 +16,16 @@ from ..errors import InvalidConfig
 from ..runs import MISSING_BITS
 from . import Reading, Sink
 from .sampling import Sampling
-from .torch_activations import FIELDS, Activations, behind_layers
-from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
+from .torch_activations import Activations, behind_layers
+from .torch_frames import Frames, Raw, unknown
 from .torch_info import identities, info_of
-from .torch_late import kept, promised
+from .torch_late import promised
 from .torch_layers import bare, parameters_of
 from .torch_modes import Modes
 from .torch_optimizers import Stepper, steppers
 from .torch_probe import Probe
 from .torch_ranks import Ranks, shares_of
-from .torch_readers import Readers, finished
+from .torch_readers import Readers
 from .torch_scaling import Scaling
 from .torch_tracing import Tracing
 
@@ -80,13 +80,19 @@ class TorchHook:
         self._modes = Modes(bare(self._model))
         self._parameters = [each.parameter for each in self._watched]
         self._all = list(range(len(self._parameters)))
-        self._order, self._in_order = self._all, True
-        self._shares = shares_of(self._parameters, self._ranks.rank)
+        self._frames = Frames(
+            self._counts,
+            blank=self._blank,
+            ranks=self._ranks,
+            shares=shares_of(self._parameters, self._ranks.rank),
+            has_activations=bool(self._options.activations),
+        )
         self._readers = Readers(self._parameters, fused=self._options.fused)
         optimised = self._optimised
         chosen = [p for p in self._parameters if optimised is None or id(p) in optimised]
         # Data parallelism adds the other ranks' gradients after the hook that the probe hangs on.
         self._probe = Probe(chosen, compares="before" in self.info.gradient)
+        self._frames.clip_of = self._probe.clip_of
         self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
         self._updates = self._options.updates
         if self._updates == "auto":
@@ -94,7 +100,7 @@ class TorchHook:
             self._updates = 1 if on_processor else _UPDATES_ON_A_DEVICE
         self._lr: Any = None
         self._scale: Any = None
-        self._factor: Callable[[], float | None] = lambda: None
+        self._factor: Callable[[], float | None] = unknown
         self._carried: dict[str, Any] = {}
         self._is_asleep, self._dozed = False, 0
         self._recorded, self._next_decision = 0, _DECISIONS
@@ -245,16 +251,14 @@ class TorchHook:
         if self._probe.kept is not None:
             scalars["grad_kept"] = self._probe.kept
         active = {} if self._activations is None else self._activations.end()
-        parts = (self._readers.take(), self._factor, self._scale, active)
-        number, moved = self._step_number, bool(self._steps) or not self._optimizers
-        self._factor, self._scale = (lambda: None), None
-        reading = Reading(
-            number,
-            time.time(),
-            time.monotonic(),
-            lambda: self._finish(number, scalars, parts, moved=moved),
-        )
-        self._sink.take(reading)
+        moved = bool(self._steps) or not self._optimizers
+        raw = Raw(
+            self._step_number, scalars, self._readers.take(), self._factor, self._scale, active,
+            moved,
+        )  # fmt: skip
+        self._factor, self._scale = unknown, None
+        make, times = self._frames, (time.time(), time.monotonic())
+        self._sink.take(Reading(raw.number, *times, None, raw, make))
         self._recorded += 1
 
     def _own_scalars(self) -> dict[str, Any]:
@@ -268,62 +272,6 @@ class TorchHook:
         self._carried = {}
         return taken
 
-    def _finish(
-        self, number: int, scalars: dict[str, Any], parts: Any, *, moved: bool
-    ) -> tuple[dict[str, float], Any] | None:
-        """Make a frame of a reading, on the recorder's thread."""
-        begun, factor, scale, active = parts
-        told = {name: kept(value) for name, value in scalars.items()}
-        whole = self._is_whole(begun) and moved
-        sums = None if whole else finished(begun, len(self._counts))
-        if sums is not None:
-            sums.has_moves[:] = sums.has_weights & moved
-        if self._ranks.merges:
-            assert sums is not None  # noqa: S101  merged frames are never taken whole
-            loss = self._ranks.merge(number, sums, self._shares, told.get("loss"))
-            if loss is not None:
-                told["loss"] = loss
-            if not self._ranks.writes:
-                return None
-        divisor = 1.0
-        between = factor()
-        if scale is not None:
-            told["loss_scale"] = kept(scale[0])
-            divisor = told["loss_scale"] if scale[1] else 1.0
-            if between is not None and not scale[1] and between != 1.0:
-                between *= told["loss_scale"]
-        clip = told.get("clip_factor", self._probe.clip_of(between))
-        if clip is not None:
-            told["clip_factor"] = clip
-            divisor *= clip if clip > 0 else 1.0
-        if sums is None:
-            (_, gradient), (_, weights) = (reader.answer(promise) for _, reader, promise in begun)
-            made = whole_block(gradient, weights, self._counts, divisor)
-        else:
-            made = block(sums, self._counts, self._blank, divisor)
-        if self._options.activations:
-            made = self._with_activations(made, active)
-        return told, made if self._in_order else made[:, self._order]
-
-    def _is_whole(self, begun: Any) -> bool:
-        """Was every layer read, gradient and weights, in one go and on one device?"""
-        return (
-            not self._ranks.merges
-            and len(begun) == 2
-            and [kind for kind, _, _ in begun] == [GRADIENT, WEIGHTS]
-            and all(each.always_counts and promise[0] == self._all for _, each, promise in begun)
-        )
-
-    def _with_activations(self, made: Any, active: dict[int, Any]) -> Any:
-        import numpy as np
-
-        rows = np.full((len(FIELDS), made.shape[1]), self._blank, np.float32)
-        for place, promise in active.items():
-            values = promise().numpy()
-            known = ~np.isnan(values) | (np.arange(len(FIELDS)) < 2)  # mean, spread
-            rows[known, place] = values[known]
-        return np.concatenate([made, rows])
-
     def _first_pass_over(self) -> None:
         """Order the layers as they ran, say so, and take the hooks of the first pass away."""
         tracing, self._tracing = self._tracing, None
@@ -335,13 +283,11 @@ class TorchHook:
             depths = {module: place for place, module in enumerate(modules)}
         last = len(depths)
         watched = self._watched
-        self._order = sorted(
-            range(len(watched)), key=lambda place: depths.get(id(watched[place].module), last)
-        )
-        self._in_order = self._order == self._all
+        order = sorted(self._all, key=lambda place: depths.get(id(watched[place].module), last))
+        self._frames.arrange(order)
         self.info = info_of(
             self._model,
-            [watched[place] for place in self._order],
+            [watched[place] for place in order],
             self._optimizers,
             options=self._options,
             ranks=self._ranks,

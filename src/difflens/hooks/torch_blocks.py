@@ -50,18 +50,19 @@ def block(sums: Sums, counts: Any, blank: Any, factor: float = 1.0) -> Any:
 
 
 def whole_block(gradient: Any, weights: Any, counts: Any, factor: float = 1.0) -> Any:
-    """Give the block of a step in which every layer was read, the usual case.
+    """Give the block of a step in which every layer was read, or the blocks of many such steps.
 
     What it divides and roots may not be finite; the recorder's thread does not mind.
     """
     import numpy as np
 
-    made = np.empty((len(LAYER_FIELDS), len(counts)), np.float32)
-    columns = gradient.T
-    made[0] = np.sqrt(columns[0])
-    made[1] = columns[1] / np.fmax(counts - np.nan_to_num(columns[3]), 1)
-    made[2:5] = columns[2:5]
-    made[5:] = np.sqrt(weights.T[::5])  # squares and moves, the first and the last column
+    made = np.empty((*gradient.shape[:-2], len(LAYER_FIELDS), len(counts)), np.float32)
+    columns, moved = gradient.swapaxes(-1, -2), weights.swapaxes(-1, -2)
+    made[..., 0, :] = np.sqrt(columns[..., 0, :])
+    finite = counts - np.nan_to_num(columns[..., 3, :])
+    made[..., 1, :] = columns[..., 1, :] / np.fmax(finite, 1)
+    made[..., 2:5, :] = columns[..., 2:5, :]
+    made[..., 5:, :] = np.sqrt(moved[..., ::5, :])  # squares and moves, the first and the last
     if factor != 1.0:
-        made[:3] /= factor
+        made[..., :3, :] /= factor
     return made

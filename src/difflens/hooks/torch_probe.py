@@ -17,6 +17,7 @@ from typing import Any
 from weakref import ref
 
 from ..kernel import read
+from .torch_frames import one, unknown
 from .torch_late import later
 from .torch_layers import local
 from .torch_readings import ROW_BYTES
@@ -102,12 +103,12 @@ class Probe:
         after which one was touched.
         """
         if self._parameter is None or self._parameter.grad is None or not self._compares:
-            return lambda: None
+            return unknown
         if not self.is_changed:
-            return lambda: 1.0
+            return one
         self._is_touched = True
         if self._before is None:
-            return lambda: None
+            return unknown
         before, now = self._before, self._norm_of(self._parameter.grad)
 
         def ratio() -> float | None:
