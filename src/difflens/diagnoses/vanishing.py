@@ -83,7 +83,8 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
         finding(
             "vanishing",
             "critical" if seen.loss.n >= _LASTING and told.kind == "stuck" else "warning",
-            f"gradients fade by {faintest:.1g} from {layers.named([columns[strongest]])[0]} to "
+            f"gradients fade to {faintest:.1g} of their size from "
+            f"{layers.named([columns[strongest]])[0]} to "
             f"{layers.named([columns[order[0]]])[0]} ({len(faint)} of {len(columns)} layers); "
             f"{told.said}",
             {"faintest_by_strongest": faintest, "ratio_threshold": limit["ratio"],
