@@ -88,7 +88,8 @@ def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
 
     return {
         "none": lambda _model, _optimizer: nullcontext(),
-        "every step": watched("all", every=1),
+        "every step": watched("all", every=1, diagnose_every=None),
+        "every step, diagnosed": watched("diagnosed", every=1),
         "auto, 1 %": watched("auto"),
         ".item() per tensor": lambda _model, _optimizer: nullcontext(),
     }
@@ -152,7 +153,8 @@ def main(rounds: int = 30) -> None:
 
     threads = torch.get_num_threads()
     print(f"torch {torch.__version__}, {threads} threads, medians of {rounds} interleaved rounds\n")
-    print("| model | step | every step | auto, 1 % | .item() per tensor |\n|---|---|---|---|---|")
+    print("| model | step | every step | and diagnosed | auto, 1 % | .item() per tensor |")
+    print("|---|---|---|---|---|---|")
     for name, make, block in (("MLP, 3 layers", mlp, 200), ("GPT-mini, 0.9 M", gpt, 8),
                               ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
         bare, against = ratios(torch, make, rounds, block)

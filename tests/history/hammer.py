@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ def forked(work: Callable[[int], None]) -> tuple[int, int]:
         code = 0
     except RunError as error:
         os.write(theirs, f"! {error}\n".encode())
+    except BaseException:
+        os.write(theirs, f"! {traceback.format_exc()!r}\n".encode())
     finally:
         os._exit(code)
 
@@ -128,7 +131,7 @@ def writers(folder: str, number: int, each: int, ranks: int) -> dict[str, Any]:
         with RunReader(path) as reader:
             while seen < each and time.monotonic() < until:
                 for frame in reader.frames():
-                    assert frame.sequence == seen
+                    assert frame.sequence == seen, (frame.sequence, seen, reader.damage)
                     seen += 1
         os.write(pipe, b"%d %d\n" % (seen, len(reader.damage)))
 

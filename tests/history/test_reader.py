@@ -390,3 +390,29 @@ def test_mutants_give_frames_that_were_written_or_one_line(tmp_path, count):
             whole += bool(found)
 
     assert whole > count // 4
+
+
+def test_a_frame_that_arrives_between_two_looks_at_the_size_is_not_stepped_over(
+    tmp_path, monkeypatch
+):
+    from difflens.history import reader as module
+
+    info = RunInfo(layers=(Layer("a", (2,)), Layer("b", (2,))))
+    layers = np.ones((7, 2), np.float32)
+    with RunWriter(tmp_path / "run", info) as writer, RunReader(writer.path) as reader:
+        for step in range(3):
+            writer.append(step, {"loss": 1.0}, layers)
+        seen = [frame.step for frame in reader.frames()]
+        looked = module.os.fstat
+
+        def grown_right_after(file):
+            told = looked(file)
+            if writer.sequence < 5:
+                writer.append(writer.sequence, {"loss": 1.0}, layers)
+            return told
+
+        monkeypatch.setattr(module.os, "fstat", grown_right_after)
+        for _ in range(3):
+            seen += [frame.step for frame in reader.frames()]
+
+        assert (seen, reader.damage) == ([0, 1, 2, 3, 4], [])

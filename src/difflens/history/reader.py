@@ -148,9 +148,11 @@ class RunReader:
         """Yield the records that are whole; those of the kind `skip` are stepped over unread."""
         while True:
             start = self.offset + HEAD_SIZE
-            head = self._head() if self._reaches(start) else None
+            if not self._reaches(start):  # asked once: it may have grown by the next asking
+                break
+            head = self._head()
             if head is None:
-                if self._reaches(start) and self._skip_to_a_head():
+                if self._skip_to_a_head():
                     continue
                 break
             stop = start + head.length

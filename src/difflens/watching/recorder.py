@@ -154,16 +154,21 @@ class Recorder:
                 self._keep(each, _finished(each) if found is None else found[place])
             except Exception as error:  # noqa: BLE001
                 self._lose(error)
-            self._look(each.step)
+            begun += self._look(each.step)
         spent = (time.thread_time() - begun) / len(readings)
         self._cost += 0.1 * (spent - self._cost)
 
-    def _look(self, step: int) -> None:
-        """Ask the diagnoses, where it is time."""
-        if self.alarm.is_due(step):
-            history = self._gathering.history()
-            if history is not None:
-                self.alarm.look(history, step)
+    def _look(self, step: int) -> float:
+        """Ask the diagnoses, where it is time, and give the seconds that they took.
+
+        They keep to a share of their own, and must not make readings look dear.
+        """
+        if not self.alarm.is_due(step):
+            return 0.0
+        history, begun = self._gathering.history(), time.thread_time()
+        if history is not None:
+            self.alarm.look(history, step)
+        return time.thread_time() - begun
 
     def _tell_losses(self) -> None:
         """Write down what was lost so far, once it can be written."""
