@@ -52,7 +52,7 @@ def forked(work: Callable[[int], None]) -> tuple[int, int]:
         code = 0
     except RunError as error:
         os.write(theirs, f"! {error}\n".encode())
-    except BaseException:
+    except BaseException:  # noqa: BLE001  told, then the child ends
         os.write(theirs, f"! {traceback.format_exc()!r}\n".encode())
     finally:
         os._exit(code)
