@@ -20,7 +20,9 @@ setup(
                 "src/difflens/kernel/loops_avx2.c",
                 "src/difflens/kernel/loops_avx512.c",
             ],
-            depends=[f"src/difflens/kernel/{name}.h" for name in ("scan", "parts", "loops", "readings")],
+            depends=[
+                f"src/difflens/kernel/{name}.h" for name in ("scan", "parts", "loops", "readings")
+            ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=[
                 "-std=gnu11",

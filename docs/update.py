@@ -27,8 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "ground", "sources", "pairing", "kernel", "measure", "stats", "evidence", "analyses", "judge",
-    "store", "versions", "history", "hooks", "watching", "sinks", "callbacks", "diagnoses", "gradients", "weights", "flow",
-    "render", "cli", "testing", "bench", "docs",
+    "store", "versions", "history", "hooks", "watching", "sinks", "callbacks",
+    "diagnoses", "gradients", "weights", "flow", "render", "cli", "testing", "bench", "docs",
 )  # fmt: skip
 
 _RUN = re.compile(r"(<!-- run: (.+?) -->\n```console\n)(.*?)(```\n)", re.DOTALL)

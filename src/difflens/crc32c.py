@@ -1,4 +1,4 @@
-"""CRC-32C, the checksum of TensorFlow's tables and TensorBoard's events, at the speed NumPy can give.
+"""CRC-32C, the checksum of TensorFlow's tables and TensorBoard's events, as fast as NumPy is.
 
 A checksum is linear: that of a whole is made of those of its parts, each moved on by what
 follows it. So a stretch is cut into lanes of equal length that are worked on side by side.

@@ -9,8 +9,8 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
-    "registry", "crc32c", "kept", "snapshots", "comparisons", "ab_results", "regression_results", "runs",
-    "weight_results", "gradient_results", "network_results", "flow_results",
+    "registry", "crc32c", "kept", "snapshots", "comparisons", "ab_results",
+    "regression_results", "runs", "weight_results", "gradient_results", "network_results", "flow_results",
 }  # fmt: skip
 
 # What each room may import of ours, beside itself.

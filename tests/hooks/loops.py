@@ -34,12 +34,13 @@ def reference(parameters, before) -> Any:
     rows = []
     for each, old in zip(parameters, before, strict=True):
         g = torch.zeros(each.shape) if each.grad is None else each.grad.detach().to_dense()
-        g, w, old = g.double(), each.detach().double(), old.double()
+        g, w, was = g.double(), each.detach().double(), old.double()
         finite = g[g.isfinite()]
         rows.append([
-            float(g.norm()), float(finite.abs().mean()), float(finite.abs().max()) if finite.numel() else 0.0,
+            float(g.norm()), float(finite.abs().mean()),
+            float(finite.abs().max()) if finite.numel() else 0.0,
             float(g.numel() - finite.numel()), float((g == 0).sum()), float(w.norm()),
-            float((w - old).norm()),
+            float((w - was).norm()),
         ])  # fmt: skip
     return np.array(rows).T
 
@@ -52,7 +53,7 @@ def made(model, kind: str, rate: float) -> Any:
     return torch.optim.SGD(model.parameters(), rate, momentum=0.9, nesterov=True)
 
 
-def trained(  # noqa: C901, PLR0912, PLR0915  one loop with many switches
+def trained(
     model, folder, *, steps, optimizer="SGD", given=None, rate=0.05, micro=1, to_none=True,
     clears="after", clip=None, divide=None, scaler=None, hands_scaler=True, calls_step=True,
     watch_optimizer=True, between=None, inputs=None, loss_factor=1.0, compute_reference=True,

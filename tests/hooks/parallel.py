@@ -39,7 +39,9 @@ def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, **how)
     assert not watch.is_quiet
 
 
-def rank_of_many(rank: int, count: int, port: int, kind: str, folder: str, how: dict) -> None:
+def rank_of_many(  # noqa: PLR0917  spawn hands them over by place
+    rank: int, count: int, port: int, kind: str, folder: str, how: dict
+) -> None:
     """Be one of the processes."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)

@@ -55,6 +55,7 @@ class TorchHook:
     def __init__(self, model: Any, optimizer: Any, options: Options) -> None:
         """Look at the model; hooks come with `attach`."""
         import numpy as np
+        import torch
 
         if not hasattr(model, "named_modules") or not hasattr(model, "parameters"):
             raise InvalidConfig(f"model is a {type(model).__name__}, not a torch Module")
@@ -65,6 +66,7 @@ class TorchHook:
         self._optimised = identities(self._optimizers) if self._optimizers else None
         self._counts = np.array([each.parameter.numel() for each in self._watched], np.float64)
         self._blank = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
+        self._usual = torch.float32
         self._process, self.is_quiet, self._is_closed = os.getpid(), False, False
         self.info = info_of(
             model, self._watched, self._optimizers, options=options, ranks=self._ranks
@@ -195,9 +197,11 @@ class TorchHook:
         if self._wanted:
             self._close_frame()
         now = time.perf_counter()
-        own = self._spent + (now - begun)
-        self._count_cost(own, (now - self._last) / (1 + self._dozed))
-        self._last, self._spent, self._steps, self._dozed = time.perf_counter(), 0.0, 0, 0
+        self._spent += now - begun
+        self._count_cost(self._spent, (now - self._last) / (1 + self._dozed))
+        # What steps that are not read cost us is a part of the next reading's price.
+        self._spent = 0.0 if self._wanted else self._spent
+        self._last, self._steps, self._dozed = now, 0, 0
         self._step_number += 1
         self._sampling.passed()
         self._wanted = self._probe.wanted = self._sampling.is_wanted()
@@ -206,6 +210,7 @@ class TorchHook:
             self._stepper.detach()
             self._probe.detach()
         self._prepare()
+        self._spent += time.perf_counter() - now
 
     def _doze(self, scalars: dict[str, Any], number: int | None) -> None:
         """Pass over a step without a hook; wake up one step before the next that is read.
@@ -220,9 +225,11 @@ class TorchHook:
         self._dozed += 1
         self._sampling.passed()
         if self._sampling.left <= 1:
+            begun = time.perf_counter()
             self._is_asleep = False
             self._stepper.attach()
             self._probe.attach()
+            self._spent += time.perf_counter() - begun
 
     def _prepare(self) -> None:
         """Get ready for the step that begins now."""
@@ -266,7 +273,7 @@ class TorchHook:
         taken: dict[str, Any] = {}
         for name, value in self._carried.items():
             try:
-                taken[name] = promised(value)
+                taken[name] = promised(value, self._usual)
             except Exception:  # noqa: BLE001  a stranger's `__float__` may do anything
                 self._sink.refuse(1)
         self._carried = {}

@@ -14,13 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     tl: Any
+    careful: Any
 
 CHUNK, BLOCK = 1 << 15, 1 << 10  # elements of a program, and of one turn of its loop
 WARPS = 4
 
 
 # Triton allows no annotation but its own, and wants a kernel to be one function.
-def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0915, PLR0917
+def _careful(  # type: ignore[no-untyped-def]  # noqa: ANN202
+    values, start, count, CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: ANN001, N803
+):  # fmt: skip
+    """Sum up one piece in doubles, over finite values but for the squares."""
+    squares = tl.zeros([BLOCK], tl.float64)
+    sizes = tl.zeros([BLOCK], tl.float64)
+    largest = tl.zeros([BLOCK], tl.float64)
+    odd = tl.zeros([BLOCK], tl.int32)
+    zeros = tl.zeros([BLOCK], tl.int32)
+    for offset in range(0, CHUNK, BLOCK):
+        at = start + offset + tl.arange(0, BLOCK)
+        wide = tl.load(values + at, mask=at < count, other=0.0).to(tl.float64)
+        squares += wide * wide
+        finite = tl.abs(wide) < float("inf")
+        size = tl.where(finite, tl.abs(wide), 0.0)
+        sizes += size
+        largest = tl.maximum(largest, size)
+        odd += tl.where(finite, 0, 1)
+        zeros += ((wide == 0.0) & (at < count)).to(tl.int32)
+    not_finite = tl.sum(odd).to(tl.float64)
+    zero = tl.sum(zeros).to(tl.float64)
+    return tl.sum(squares), tl.sum(sizes), tl.max(largest), not_finite, zero
+
+
+def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0917
     addresses, counts, owners, starts, partials,  # noqa: ANN001
     KIND: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
@@ -64,26 +89,7 @@ def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0915, PLR091
     if KIND == tl.float64:  # noqa: SIM300  what is constant stands behind
         easy = easy & (most < 0.0)
     if easy == 0:
-        wide_squares = tl.zeros([BLOCK], tl.float64)
-        wide_sizes = tl.zeros([BLOCK], tl.float64)
-        wide_most = tl.zeros([BLOCK], tl.float64)
-        odds = tl.zeros([BLOCK], tl.int32)
-        wide_zeros = tl.zeros([BLOCK], tl.int32)
-        for offset in range(0, CHUNK, BLOCK):
-            at = start + offset + lanes
-            wide = tl.load(values + at, mask=at < count, other=0.0).to(tl.float64)
-            wide_squares += wide * wide
-            finite = tl.abs(wide) < float("inf")
-            size = tl.where(finite, tl.abs(wide), 0.0)
-            wide_sizes += size
-            wide_most = tl.maximum(wide_most, size)
-            odds += tl.where(finite, 0, 1)
-            wide_zeros += ((wide == 0.0) & (at < count)).to(tl.int32)
-        square = tl.sum(wide_squares)
-        magnitude = tl.sum(wide_sizes)
-        most = tl.max(wide_most)
-        odd = tl.sum(odds).to(tl.float64)
-        zero = tl.sum(wide_zeros).to(tl.float64)
+        square, magnitude, most, odd, zero = careful(values, start, count, CHUNK, BLOCK)
     out = partials + piece * 6
     tl.store(out, square)
     tl.store(out + 1, magnitude)
@@ -160,10 +166,11 @@ def _fold(partials, first, rows, out):  # type: ignore[no-untyped-def]  # noqa: 
 @cache
 def kernels() -> tuple[Any, Any, Any]:
     """Give the kernels for gradients and weights, and the one that adds up."""
-    global tl  # noqa: PLW0603  Triton finds its language among the globals of the body
+    global tl, careful  # noqa: PLW0603  Triton finds what a body names among its globals
     import triton  # type: ignore[import-not-found, unused-ignore]
     import triton.language as tl  # type: ignore[import-not-found, unused-ignore]
 
+    careful = triton.jit(_careful)
     return triton.jit(_gradients), triton.jit(_weights), triton.jit(_fold)
 
 

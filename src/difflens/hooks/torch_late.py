@@ -6,8 +6,6 @@ from collections.abc import Callable
 from ctypes import c_float
 from typing import Any
 
-_USUAL = "torch.float32"
-
 
 def later(tensor: Any) -> Callable[[], Any]:
     """Begin a copy of a tensor to this processor; the promise gives it, on any thread."""
@@ -30,15 +28,18 @@ def later(tensor: Any) -> Callable[[], Any]:
     return fetched
 
 
-def promised(value: Any) -> Callable[[], float] | float:
-    """Take what a loop hands in as a number; a tensor of one element becomes a promise."""
+def promised(value: Any, usual: Any = None) -> Callable[[], float] | float:
+    """Take what a loop hands in as a number; a tensor of one element becomes a promise.
+
+    `usual` is the dtype of 32-bit floats, whose values on the processor are taken at once.
+    """
     if isinstance(value, (float, int)):
         return float(value)
     if hasattr(value, "detach") and hasattr(value, "numel"):
         if value.numel() != 1:
             raise ValueError(f"a tensor of {value.numel()} elements is not one number")
         # The usual loss: its four bytes, where a copy would be two operations of torch.
-        if type(value).__name__ == "Tensor" and value.is_cpu and str(value.dtype) == _USUAL:
+        if value.dtype is usual and value.is_cpu and not hasattr(value, "_local_tensor"):
             return c_float.from_address(value.data_ptr()).value
         fetched = later(value)
         return lambda: float(fetched())

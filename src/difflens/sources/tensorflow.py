@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..crc32c import crc32c, masked
 from ..errors import CorruptFile, UnreadableFile
 from ..escape import for_terminal, visible
 from ..protocols import ModelFile
 from ..records import TensorInfo
 from . import source
-from ..crc32c import crc32c, masked
 from .containers.encodings import Encoding, Inline, Straight, Swapped, part_of, place_of
 from .containers.protobuf import BYTES, FIXED32, VARINT, Field, Held, Wire, signed, varint
 from .containers.sstable import Table

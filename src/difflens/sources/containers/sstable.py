@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...crc32c import crc32c, masked
 from ...errors import CorruptFile, LimitExceeded
 from ...escape import visible
 from ...protocols import ModelFile
 from . import snappy
-from ...crc32c import crc32c, masked
 from .protobuf import varint
 
 MAGIC = bytes.fromhex("57fb808b247547db")
