@@ -10,7 +10,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
     "registry", "crc32c", "kept", "snapshots", "comparisons", "ab_results",
-    "regression_results", "runs", "weight_results", "gradient_results", "network_results", "flow_results",
+    "regression_results", "runs", "weight_results", "gradient_results", "network_results",
+    "flow_results",
 }  # fmt: skip
 
 # What each room may import of ours, beside itself.

@@ -67,8 +67,29 @@ static void drive(const struct loops *loops, enum dtype left, enum dtype right, 
     free(b.start);
 }
 
+/* One look at a tensor, alone and against a copy, which then is the tensor. */
+static void drive_read(const struct loops *loops, enum dtype type, size_t n, int finite)
+{
+    size_t size = difflens_size(type, n);
+    struct buffer a = make(size, 0, finite), copy = make(size, 0, finite);
+    struct look look;
+    loops->read(type, a.elements, NULL, n, &look);
+    expect(!finite || look.nonfinite == 0, "not finite", loops->name, type, type, n);
+    loops->read(type, a.elements, copy.elements, n, &look);
+    expect(!size || memcmp(a.elements, copy.elements, size) == 0, "no copy", loops->name, type,
+           type, n);
+    loops->read(type, a.elements, copy.elements, n, &look);
+    expect(!finite || look.moves == 0, "moved", loops->name, type, type, n);
+    free(a.start);
+    free(copy.start);
+}
+
 static void drive_all(const struct loops *loops)
 {
+    for (int type = F16; type <= F64; type++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int finite = 0; finite < 2; finite++)
+                drive_read(loops, (enum dtype)type, sizes[s], finite);
     for (int left = 0; left < DTYPES; left++)
         for (int right = 0; right < DTYPES; right++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
