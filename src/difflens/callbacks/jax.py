@@ -16,12 +16,11 @@ for batch in data:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..hooks.jax import layers_of, statistics
-from ..runs import RunFinding, RunInfo
+from ..runs import RunInfo
 from ..watching.plain import PlainMonitor
 
 jax_statistics = statistics
@@ -32,56 +31,26 @@ def jax_monitor(parameters: Any, run: str | Path = "runs/run", **how: Any) -> Ja
 
     Only the shapes and names of the tree are read, and nothing of it is kept.
     """
-    return JaxMonitor(parameters, run, how)
+    import jax
+
+    device = jax.devices()[0]
+    info = RunInfo(
+        layers=layers_of(parameters),
+        framework=f"jax {jax.__version__}",
+        device=f"{device.platform}: {device.device_kind}",
+        gradient="as handed in",
+    )
+    return JaxMonitor(run, info, **how)
 
 
-class JaxMonitor:
+class JaxMonitor(PlainMonitor):
     """A run that is fed with what `jax_statistics` made."""
-
-    def __init__(self, parameters: Any, run: str | Path, how: Mapping[str, Any]) -> None:
-        """Begin the run."""
-        import jax
-
-        device = jax.devices()[0]
-        info = RunInfo(
-            layers=layers_of(parameters),
-            framework=f"jax {jax.__version__}",
-            device=f"{device.platform}: {device.device_kind}",
-            gradient="as handed in",
-        )
-        self._run = PlainMonitor(run, info, **how)
 
     def step(self, told: Any, loss: Any = None, *, step: int | None = None, **scalars: Any) -> bool:
         """Close a frame; nothing is waited for here, the recorder's thread fetches the numbers."""
         if loss is not None:
             scalars["loss"] = loss
-        return self._run.take(lambda: _fetched(told), scalars, step)
-
-    @property
-    def findings(self) -> tuple[RunFinding, ...]:
-        """What the diagnoses said when they last looked, the most likely cause first."""
-        return self._run.findings
-
-    @property
-    def should_stop(self) -> bool:
-        """Was there a finding as grave as `stop_on`?"""
-        return self._run.should_stop
-
-    def flush(self) -> bool:
-        """Wait until every step so far is on disk, two seconds at the most; is it?"""
-        return self._run.flush()
-
-    def close(self) -> None:
-        """End the run."""
-        self._run.close()
-
-    def __enter__(self) -> Self:
-        """Use it in a `with`."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close it."""
-        self.close()
+        return self.take(lambda: _fetched(told), scalars, step)
 
 
 def _fetched(told: Any) -> Any:
