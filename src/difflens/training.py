@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from .kept import now
 from .records import Policy
 from .runs import RunFinding
 from .watching.telling import warn
+from .watching.watched import Watched
 
 
 def monitor(
@@ -59,7 +59,7 @@ def monitor(
     return Monitor(hook, alarm, folder, tuple(sinks), resume=resume, overwrite=overwrite)
 
 
-class Monitor:
+class Monitor(Watched):
     """A model that is watched. Use it in a `with`, and call `step` once an update."""
 
     def __init__(
@@ -104,29 +104,10 @@ class Monitor:
             self._hook.fail(error)
         return self.should_stop
 
-    def flush(self) -> bool:
-        """Wait until every step so far is on disk, two seconds at the most; is it?"""
-        return bool(self._recorder.flush())
-
-    @property
-    def findings(self) -> tuple[RunFinding, ...]:
-        """What the diagnoses said when they last looked, the most likely cause first."""
-        return tuple(self._alarm.findings)
-
-    @property
-    def should_stop(self) -> bool:
-        """Was there a finding as grave as `stop_on`? The loop decides what to do about it."""
-        return bool(self._alarm.should_stop)
-
     @property
     def is_quiet(self) -> bool:
         """Did something of ours go wrong, so that nothing is read any more?"""
         return bool(self._hook.is_quiet)
-
-    @property
-    def dropped(self) -> int:
-        """How many steps could not be kept."""
-        return int(self._recorder.dropped)
 
     def close(self) -> None:
         """Take the hooks away, keep what waits, end the run."""
@@ -135,12 +116,3 @@ class Monitor:
                 part.close()
             except Exception as error:  # noqa: BLE001
                 warn(f"leaving the monitor: {type(error).__name__}: {error}")
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        """Close it; an error of the loop passes through."""
-        self.close()

@@ -13,9 +13,10 @@ from ..hooks import Reading
 from ..kept import now
 from ..records import Policy
 from ..runs import RunFinding, RunInfo
+from .watched import Watched
 
 
-class PlainMonitor:
+class PlainMonitor(Watched):
     """What `difflens.monitor` is for PyTorch, for whoever brings blocks of numbers."""
 
     def __init__(
@@ -73,20 +74,6 @@ class PlainMonitor:
         """Write down something that happened, or a fact about the model."""
         self._recorder.note(what, text, **data)
 
-    def flush(self) -> bool:
-        """Wait until every step so far is on disk, two seconds at the most; is it?"""
-        return bool(self._recorder.flush())
-
-    @property
-    def findings(self) -> tuple[RunFinding, ...]:
-        """What the diagnoses said when they last looked, the most likely cause first."""
-        return tuple(self._alarm.findings)
-
-    @property
-    def should_stop(self) -> bool:
-        """Was there a finding as grave as `stop_on`? The loop decides what to do about it."""
-        return bool(self._alarm.should_stop)
-
     def close(self) -> None:
         """Keep what waits, and end the run."""
         self._recorder.close()
@@ -95,7 +82,3 @@ class PlainMonitor:
     def __enter__(self) -> Self:
         """Use it in a `with`."""
         return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close it; an error of the loop passes through."""
-        self.close()

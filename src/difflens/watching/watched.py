@@ -1,0 +1,41 @@
+"""What every recording can be asked while it goes on, whoever feeds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runs import RunFinding
+
+
+class Watched:
+    """A recorder and an alarm, seen from the loop."""
+
+    _recorder: Any
+    _alarm: Any
+
+    def flush(self) -> bool:
+        """Wait until every step so far is on disk, two seconds at the most; is it?"""
+        return bool(self._recorder.flush())
+
+    @property
+    def findings(self) -> tuple[RunFinding, ...]:
+        """What the diagnoses said when they last looked, the most likely cause first."""
+        return tuple(self._alarm.findings)
+
+    @property
+    def should_stop(self) -> bool:
+        """Was there a finding as grave as `stop_on`? The loop decides what to do about it."""
+        return bool(self._alarm.should_stop)
+
+    @property
+    def dropped(self) -> int:
+        """How many steps could not be kept."""
+        return int(self._recorder.dropped)
+
+    def close(self) -> None:
+        """Keep what waits, and end the run."""
+        raise NotImplementedError
+
+    def __exit__(self, *_error: object) -> None:
+        """Close it; an error of the loop passes through."""
+        self.close()
