@@ -4,8 +4,8 @@
 buffers of as many elements to a state (see `layout`); `merge(state, other)`
 adds the state of the elements that follow; `same_bytes(left, right)` compares
 bytes; `scan_files` reads the elements itself where they lie as plain bytes in open
-files; `read(table, out)` takes one look at tensors in memory. All release the GIL. `NAME`
-says which kernel is at work.
+files; `read(table, out)` takes one look at tensors in memory. All release the GIL, the last
+where the tensors are large. `NAME` says which kernel is at work.
 """
 
 import os

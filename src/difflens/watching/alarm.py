@@ -13,7 +13,7 @@ from .telling import warn
 if TYPE_CHECKING:
     from ..history.history import History
 
-_SHARE = 0.005  # of the time that passes, at the most, where the interval is ours to choose
+_SHARE = 0.0025  # of the time that passes, at the most, where the interval is ours to choose
 _LEAST_SECONDS = 2.0
 SEVERITIES = ("info", "warning", "critical")
 
