@@ -148,14 +148,14 @@ def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[
     return median(bare), against
 
 
-def main(rounds: int = 30) -> None:
+def main(rounds: int = 16) -> None:
     import torch
 
     threads = torch.get_num_threads()
     print(f"torch {torch.__version__}, {threads} threads, medians of {rounds} interleaved rounds\n")
     print("| model | step | every step | and diagnosed | auto, 1 % | .item() per tensor |")
     print("|---|---|---|---|---|---|")
-    for name, make, block in (("MLP, 3 layers", mlp, 200), ("GPT-mini, 0.9 M", gpt, 8),
+    for name, make, block in (("MLP, 3 layers", mlp, 1000), ("GPT-mini, 0.9 M", gpt, 8),
                               ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
         bare, against = ratios(torch, make, rounds, block)
         row = [f"{100 * (against[each] - 1):+.1f} %" for each in list(against)[1:]]
