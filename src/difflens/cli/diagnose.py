@@ -1,4 +1,4 @@
-"""`difflens diagnose RUN`: what is wrong with a training run, since when, and what to try."""
+"""`difflens diagnose RUN`: what is wrong with a training run, and what to try."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`difflens flow RUN`: how gradients flow through the layers over the steps, as a picture."""
+"""`difflens flow RUN`: how gradients flow through the layers, as a picture."""
 
 from __future__ import annotations
 

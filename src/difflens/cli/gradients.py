@@ -1,4 +1,4 @@
-"""`difflens gradients RUN`: what the gradients of a run say of its layers and of the network."""
+"""`difflens gradients RUN`: what gradients say of each layer and of the network."""
 
 from __future__ import annotations
 
