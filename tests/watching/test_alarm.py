@@ -108,3 +108,34 @@ def test_the_interval_in_steps_is_kept(found):
 def test_never_is_never(found):
     found.append([])
     assert not Alarm(None, None, None, Policy(), "run").is_due(1000)
+
+
+def test_a_new_finding_is_one_line_of_the_log(found, caplog):
+    again = [[RunFinding("dead", "critical", "all of\x1b[2J it", {"n": 1}, since_step=7)]] * 3
+    with caplog.at_level("WARNING", logger="difflens"):
+        told(found, again)
+
+    (line,) = caplog.records
+    assert line.levelname == "ERROR"
+    assert line.getMessage().startswith("critical: dead since step 7: all of\\x1b[2J it")
+
+
+def test_a_log_that_fails_breaks_nothing(found, monkeypatch):
+    import logging
+
+    def broken(*_arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(logging.Logger, "log", broken)
+
+    assert told(found, [[finding("dead", "critical")]])[0] == [("dead", "critical")]
+
+
+def test_a_checkpoint_is_wanted_once_for_each_new_finding(found):
+    from difflens.watching.watched import Watched
+
+    _, alarm = told(found, [[finding("dead", "warning")]] * 2)
+    watched = Watched()
+    watched._alarm = alarm
+
+    assert [watched.checkpoint_is_wanted() for _ in range(3)] == [True, False, False]

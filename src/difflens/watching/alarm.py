@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..records import Policy
 from ..runs import RunFinding
-from .telling import warn
+from .telling import log, warn
 
 if TYPE_CHECKING:
     from ..history.history import History
@@ -37,6 +37,7 @@ class Alarm:
         self._is_broken = False
         self.findings: tuple[RunFinding, ...] = ()
         self.should_stop = False
+        self.wants_checkpoint = False  # until somebody has heard it
 
     def is_due(self, step: int) -> bool:
         """Is it time to look again?"""
@@ -77,6 +78,8 @@ class Alarm:
         self._told |= {(finding.name, word) for word in SEVERITIES[: reached + 1]}
         if self._stop_on is not None and reached >= SEVERITIES.index(self._stop_on):
             self.should_stop = True
+        self.wants_checkpoint = True
+        log(finding, self._run)
         if self._on_finding is None:
             return
         try:

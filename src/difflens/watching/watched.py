@@ -27,6 +27,11 @@ class Watched:
         """Was there a finding as grave as `stop_on`? The loop decides what to do about it."""
         return bool(self._alarm.should_stop)
 
+    def checkpoint_is_wanted(self) -> bool:
+        """Say once for each new finding that now is the time to save the model."""
+        wanted, self._alarm.wants_checkpoint = self._alarm.wants_checkpoint, False
+        return bool(wanted)
+
     @property
     def dropped(self) -> int:
         """How many steps could not be kept."""
