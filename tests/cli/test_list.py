@@ -3,7 +3,15 @@
 import pytest
 from cli.command import assert_refused
 
-KINDS = {"formats": "safetensors", "analyses": "change-summary", "renderers": "full-json"}
+KINDS = {
+    "formats": "safetensors",
+    "analyses": "change-summary",
+    "renderers": "full-json",
+    "diagnoses": "vanishing",
+    "run-formats": "trainer-state",
+    "exports": "parquet",
+    "sinks": "prometheus",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
