@@ -315,7 +315,7 @@ def _runs(bench: Bench) -> Iterator[Row]:
     what = f"a run of {layers:,} layers x {steps:,} steps"
     size = (str(layers), str(steps))
     ours = run(_python("-m", "bench.run_frames", "write", path, *size), bench.output)
-    rate = f"({steps / ours.seconds:,.0f} steps/s)"
+    rate = f"{steps / ours.seconds:,.0f} steps/s"
     yield Row("run-record", f"{what}, recorded", ours.seconds, "s", steps / 2000, ours.seconds,
               note=rate)  # fmt: skip
     parts = [
