@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 _GATE = 0.8  # share of the seeds on which a mutant must miss its parent's target
@@ -55,11 +53,6 @@ def label_of(named: dict[str, Any]) -> Label:
     named = dict(named)
     named["fault_class"] = named.pop("class")
     return Label(**{**named, "accept": tuple(named["accept"]), "layers": tuple(named["layers"])})
-
-
-def read_labels(path: Path) -> list[Label]:
-    """Read `labels.json`."""
-    return [label_of(each) for each in json.loads(path.read_text())]
 
 
 def passes_gate(missed: list[bool]) -> bool:
