@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from .errors import InvalidConfig, SnapshotError
-from .kept import Kept, ascending, count, number
+from .errors import SnapshotError
+from .kept import Kept, Settings, ascending, count, number
 from .records import Interval, Missing, Record
 
 FLOW_SCHEMA = 1
@@ -65,7 +65,7 @@ LEVELS = 240  # steps of a level: eighths of it are whole, so halves round as th
 FIRST_CODE, LAST_CODE = 16, 65535  # of a value that is drawn; below: no value, and zero
 
 
-class GradientFlowConfig(Kept, frozen=True, kw_only=True):
+class GradientFlowConfig(Settings, frozen=True, kw_only=True):
     """What the flow is judged by. Thresholds are in the gradient's own units; None is off.
 
     A layer vanishes where mean |g| is under `vanishing_threshold`, where |g|/|w| is under
@@ -85,14 +85,6 @@ class GradientFlowConfig(Kept, frozen=True, kw_only=True):
     exploding_share: float = 0.1
     several: float = 0.1  # share of layers or parameters affected: ProblemsDetected
     widespread: float = 0.5  # the same: Critical
-
-    def __post_init__(self) -> None:
-        """Refuse settings under which nothing could be told."""
-        try:
-            super().__post_init__()
-            self._checked()
-        except SnapshotError as error:
-            raise InvalidConfig(error.reason, hint=error.hint) from None
 
     def _checked(self) -> None:
         count("max_frames", self.max_frames)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
-from .errors import SnapshotError
+from .errors import InvalidConfig, SnapshotError
 from .records import Missing, Record
 
 # A number a user may have logged as it came: one that is not finite is kept as its word.
@@ -83,6 +83,21 @@ class Kept(Record, frozen=True, kw_only=True):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read it from plain maps and lists; fields that are not known are left out."""
         return made(cls, data)
+
+
+class Settings(Kept, frozen=True, kw_only=True):
+    """What somebody chose: checked like all that is kept, and refused as `InvalidConfig`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        try:
+            super().__post_init__()
+            self._checked()
+        except SnapshotError as error:
+            raise InvalidConfig(error.reason, hint=error.hint) from None
+
+    def _checked(self) -> None:
+        """Check what the types do not say."""
 
 
 def _as_html(value: Any) -> str:

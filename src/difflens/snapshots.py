@@ -12,11 +12,12 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from .errors import InvalidConfig, SnapshotError
+from .errors import SnapshotError
 from .evidences import Example, Latency
 from .kept import (
     Kept,
     Number,
+    Settings,
     ascending,
     count,
     key_part,
@@ -280,7 +281,7 @@ class SnapshotLine(Kept, frozen=True, kw_only=True):
     metrics: dict[str, float] = {}
 
 
-class DifferentialDebuggingConfig(Kept, frozen=True, kw_only=True):
+class DifferentialDebuggingConfig(Settings, frozen=True, kw_only=True):
     """What a debugger does and how it judges.
 
     A larger `regression_sensitivity` finds more: a drop of accuracy is a regression beyond
@@ -301,20 +302,15 @@ class DifferentialDebuggingConfig(Kept, frozen=True, kw_only=True):
     correction: Literal["holm", "bh"] = "holm"
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        """Refuse settings that have no meaning."""
-        try:
-            super().__post_init__()
-            number("regression_sensitivity", self.regression_sensitivity, 0, 1)
-            number("performance_delta_threshold", self.performance_delta_threshold, 0)
-            count("max_comparison_models", self.max_comparison_models, 2)
-            count("seed", self.seed)
-            number("significance_threshold", self.significance_threshold, 0, 1)
-            one_of("correction", self.correction, ("holm", "bh"))
-        except SnapshotError as error:
-            raise InvalidConfig(error.reason, hint=error.hint) from None
+    def _checked(self) -> None:
+        number("regression_sensitivity", self.regression_sensitivity, 0, 1)
+        number("performance_delta_threshold", self.performance_delta_threshold, 0)
+        count("max_comparison_models", self.max_comparison_models, 2)
+        count("seed", self.seed)
+        number("significance_threshold", self.significance_threshold, 0, 1)
+        one_of("correction", self.correction, ("holm", "bh"))
         if self.significance_threshold in (0, 1):
-            raise InvalidConfig(
+            raise SnapshotError(
                 f"significance_threshold is {self.significance_threshold}; it lies between 0 and 1"
             )
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 from .kept import now
 from .records import Policy
 from .runs import RunFinding
-from .watching.telling import warn
 from .watching.watched import Watched
 
 
@@ -77,7 +76,6 @@ class Monitor(Watched):
         self._hook, self._alarm, self._sinks = hook, alarm, sinks
         self._how = {"resume": resume, "overwrite": overwrite}
         self._recorder: Any = None
-        self._leaving: Any = None
 
     def __enter__(self) -> Self:
         """Make the run, and put the hooks on."""
@@ -92,7 +90,7 @@ class Monitor(Watched):
         paper = Paper(self.folder, info, **self._how) if self._hook.writes else None
         others = [sink[name].plugin(self.folder, info) for name in self._sinks] if paper else []
         self._recorder = Recorder(paper, info, self._alarm, others)
-        self._leaving = Leaving(self._recorder.flush)
+        self._parts = (self._hook, self._recorder, Leaving(self._recorder.flush))
         self._hook.attach(self._recorder, paper.first_step if paper else 0)
         return self
 
@@ -108,11 +106,3 @@ class Monitor(Watched):
     def is_quiet(self) -> bool:
         """Did something of ours go wrong, so that nothing is read any more?"""
         return bool(self._hook.is_quiet)
-
-    def close(self) -> None:
-        """Take the hooks away, keep what waits, end the run."""
-        for part in (self._hook, self._recorder, self._leaving):
-            try:
-                part.close()
-            except Exception as error:  # noqa: BLE001
-                warn(f"leaving the monitor: {type(error).__name__}: {error}")

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from .errors import InvalidConfig, SnapshotError
-from .kept import Kept, ascending, count, number
+from .errors import SnapshotError
+from .kept import Kept, Settings, ascending, count, number
 from .records import Missing, Severity
 
 WEIGHT_SCHEMA = 1
@@ -75,7 +75,7 @@ class IssueCode(StrEnum):
     HEAVY_TAILED = "heavy_tailed"
 
 
-class WeightConfig(Kept, frozen=True, kw_only=True):
+class WeightConfig(Settings, frozen=True, kw_only=True):
     """Every threshold of `WeightAnalyzer`: choices, not facts.
 
     Ratios are multiples, shares lie between 0 and 1. A threshold that is None is not judged by.
@@ -109,14 +109,6 @@ class WeightConfig(Kept, frozen=True, kw_only=True):
     clip_history: int = 20  # past global norms below which no clip value is told
     drift_bands: tuple[float, float, float] = (1e-3, 1e-2, 1e-1)  # relative L2
     affected_deviations: float = 5.0  # robust ones above the median: 2 % alarms on 10 normal drifts
-
-    def __post_init__(self) -> None:
-        """Refuse thresholds that have no meaning."""
-        try:
-            super().__post_init__()
-            self._checked()
-        except SnapshotError as error:
-            raise InvalidConfig(error.reason, hint=error.hint) from None
 
     def _checked(self) -> None:
         for each in msgspec.structs.fields(self):

@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
-    "registry", "crc32c", "kept", "snapshots", "comparisons", "ab_results",
+    "registry", "crc32c", "whole", "kept", "snapshots", "comparisons", "ab_results",
     "regression_results", "runs", "weight_results", "gradient_results", "network_results",
     "flow_results",
 }  # fmt: skip
@@ -36,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "protocols": {"records", "evidences", "diffs", "kept", "snapshots"},
     "registry": {"errors"},
     "crc32c": set(),
+    "whole": {"errors"},
     "sources": GROUND,
     "pairing": GROUND,
     "kernel": {"errors"},

@@ -25,26 +25,10 @@ def emit(text: str, out: str | None) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
         _write_through(target, text)
         return
-    target = Path(os.path.realpath(target))  # a link stays one, /dev/stdout among them
-    import tempfile  # 5 ms that stdout does not need
+    from ..whole import whole_file
 
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors="backslashreplace", dir=target.parent, delete=False
-        ) as stream:
-            temporary = Path(stream.name)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except BaseException as error:  # Ctrl-C as well leaves nothing behind
-        if temporary:
-            temporary.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
-        raise OutputError((error.strerror or str(error)).lower(), where=out) from error
+    with whole_file(out) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _print(text: str) -> None:
@@ -66,12 +50,6 @@ def _write_through(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise OutputError((error.strerror or str(error)).lower(), where=str(target)) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def view(*, color: str, to_file: bool, **how: Any) -> View:

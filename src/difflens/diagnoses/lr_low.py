@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
 from .signs.losses import stuck
 from .signs.sight import sight
@@ -26,8 +27,6 @@ THRESHOLDS = {
     "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(10, "points over which it must last"),
 }
-
-_AIM = 7e-3  # of the weights: what a first update of a sound run changes
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=10, thresholds=THRESHOLDS)
@@ -51,7 +50,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     rate = float(known[-1]) if len(known) else None
     if rate is not None and rate < limit["decay"] * float(known.max()):
         return  # a schedule took it down: that is told as a plateau
-    factor = float(f"{min(_AIM / float(np.median(updates[chosen])), 1e6):.1g}")
+    factor = float(f"{min(SOUND_UPDATE / float(np.median(updates[chosen])), 1e6):.1g}")
     order = np.argsort(updates, kind="stable")
     yield finding(
         "lr-low",

@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
 from .signs.losses import stuck
 from .signs.sight import sight
@@ -23,8 +24,6 @@ THRESHOLDS = {
     "fall": Threshold(0.1, "share of its start by which the loss fell: less is slow"),
     "points": Threshold(40, "points over which it must last"),
 }
-
-_AIM = 7e-3  # of the weights: what a first update of a sound run changes
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=40, thresholds=THRESHOLDS)
@@ -43,7 +42,7 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     pace = float(np.median(late))
     if not 0 < pace < limit["update"]:
         return
-    factor = float(f"{min(_AIM / pace, 1e4):.1g}")
+    factor = float(f"{min(SOUND_UPDATE / pace, 1e4):.1g}")
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..errors import InvalidConfig, SnapshotError
-from ..kept import Kept, count, number
+from ..errors import SnapshotError
+from ..kept import Settings, count, number
 
 
-class GradientThresholds(Kept, frozen=True, kw_only=True):
+class GradientThresholds(Settings, frozen=True, kw_only=True):
     """The limits of the rules. They are policy, not measurements: set your own.
 
     A ratio of ten and a robust z of six for an explosion are those of methods 11.3; so are 10⁻³
@@ -29,25 +29,19 @@ class GradientThresholds(Kept, frozen=True, kw_only=True):
     weight_growth: float = 2.0  # factor of the weight norm over the window
     level: float = 0.05  # of false alarms among the layers that a test finds
 
-    def __post_init__(self) -> None:
-        """Refuse limits that no measure could have, or that contradict each other."""
-        try:
-            super().__post_init__()
-            for field in ("least_records", "least_dead", "trailing"):
-                count(field, getattr(self, field), 1)
-            for field in ("jump_z", "absolute_norm", "underflow"):
-                number(field, getattr(self, field), 1e-300)
-            for field in ("jump_ratio", "growth_warning", "growth_critical", "weight_growth"):
-                number(field, getattr(self, field), 1)
-            for field in ("vanishing", "vanishing_critical", "vanishing_share", "zero_share",
-                          "level"):  # fmt: skip
-                number(field, getattr(self, field), 1e-300, 1)
-        except SnapshotError as error:
-            raise InvalidConfig(error.reason) from error
+    def _checked(self) -> None:
+        for field in ("least_records", "least_dead", "trailing"):
+            count(field, getattr(self, field), 1)
+        for field in ("jump_z", "absolute_norm", "underflow"):
+            number(field, getattr(self, field), 1e-300)
+        for field in ("jump_ratio", "growth_warning", "growth_critical", "weight_growth"):
+            number(field, getattr(self, field), 1)
+        for field in ("vanishing", "vanishing_critical", "vanishing_share", "zero_share", "level"):
+            number(field, getattr(self, field), 1e-300, 1)
         for lower, higher in (("growth_warning", "growth_critical"),
                               ("vanishing_critical", "vanishing")):  # fmt: skip
             if getattr(self, lower) > getattr(self, higher):
-                raise InvalidConfig(
+                raise SnapshotError(
                     f"{lower} is {getattr(self, lower):g}, above {higher}, "
                     f"which is {getattr(self, higher):g}"
                 )

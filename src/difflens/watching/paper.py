@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..history.reader import RunReader
+from ..history.tail import read_tail
 from ..history.writer import RunWriter, file_of
 from ..runs import RunInfo
 
@@ -103,8 +103,5 @@ def _step_after(path: Path) -> int:
     """Give the step behind the last one of a run that is continued."""
     if not path.exists() or not path.stat().st_size:
         return 0
-    last = -1
-    with RunReader(path) as before:
-        for frame in before.frames():
-            last = frame.step
-    return last + 1
+    times = read_tail(path).times
+    return 0 if times is None else times.step + 1

@@ -47,7 +47,7 @@ class PlainMonitor(Watched):
         paper = Paper(self.folder, info, resume=resume, overwrite=overwrite)
         others = [sink[name].plugin(self.folder, info) for name in sinks]
         self._recorder = Recorder(paper, info, self._alarm, others)
-        self._leaving = Leaving(self._recorder.flush)
+        self._parts = (self._recorder, Leaving(self._recorder.flush))
         self._next_step = paper.first_step
 
     def take(
@@ -73,11 +73,6 @@ class PlainMonitor(Watched):
     def note(self, what: str, text: str = "", **data: Any) -> None:
         """Write down something that happened, or a fact about the model."""
         self._recorder.note(what, text, **data)
-
-    def close(self) -> None:
-        """Keep what waits, and end the run."""
-        self._recorder.close()
-        self._leaving.close()
 
     def __enter__(self) -> Self:
         """Use it in a `with`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..runs import RunFinding
+from .telling import warn
 
 
 class Watched:
@@ -12,6 +13,7 @@ class Watched:
 
     _recorder: Any
     _alarm: Any
+    _parts: tuple[Any, ...] = ()  # what is closed, in this order
 
     def flush(self) -> bool:
         """Wait until every step so far is on disk, two seconds at the most; is it?"""
@@ -38,8 +40,12 @@ class Watched:
         return int(self._recorder.dropped)
 
     def close(self) -> None:
-        """Keep what waits, and end the run."""
-        raise NotImplementedError
+        """Take hooks away, keep what waits, end the run."""
+        for part in self._parts:
+            try:
+                part.close()
+            except Exception as error:  # noqa: BLE001  nothing of ours reaches the loop
+                warn(f"leaving the monitor: {type(error).__name__}: {error}")
 
     def __exit__(self, *_error: object) -> None:
         """Close it; an error of the loop passes through."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _RECENT = 30
 _SWAMPED = 0.5  # update by weight above which the weights after a step say little of those before
 
+SOUND_UPDATE = 7e-3  # of the weights: what a first update of a sound run changes
+
 
 class Layers:
     """What the layers of a history show. Columns of arrays are `matrices`, input first."""

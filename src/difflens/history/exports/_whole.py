@@ -1,45 +1,22 @@
-"""Files and folders that appear whole or not at all, and frames spread over all columns."""
+"""Folders that appear whole or not at all, and frames spread over all columns."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from ...errors import OutputError, RunError
 from ...runs import RunInfo
+from ...whole import umask
 from ..frame import Frame
 from ..layout import Spread, layout
 
 if TYPE_CHECKING:
     from .. import FrameSource
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file beside the path, which takes its place at the end."""
-    temporary: Path | None = None
-    target = Path(os.path.realpath(path))
-    try:
-        if target.is_dir():
-            raise OutputError("it is a folder", where=str(path))
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".", delete=False) as file:
-            temporary = Path(file.name)
-            yield file  # type: ignore[misc]
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except BaseException as error:  # Ctrl-C as well leaves nothing behind
-        if temporary:
-            temporary.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
-        raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
 
 
 @contextmanager
@@ -51,7 +28,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             raise OutputError("it is there already", where=str(path), hint="name another folder")
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix="."))
         yield temporary
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~umask())
         temporary.replace(path)
     except BaseException as error:
         if temporary:
@@ -59,12 +36,6 @@ def whole_folder(path: Path) -> Iterator[Path]:
         if not isinstance(error, OSError):
             raise
         raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def spread_frames(source: FrameSource, wide: RunInfo) -> Iterator[Frame]:

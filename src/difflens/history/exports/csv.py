@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...whole import whole_file
 from ..columns import TIMES, columns_of
 from ..frame import is_missing
 from . import exporter
-from ._whole import spread_frames, whole_file
+from ._whole import spread_frames
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

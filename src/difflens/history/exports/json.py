@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from ...whole import whole_file
 from ..frame import Frame, is_missing
 from . import exporter
-from ._whole import spread_frames, whole_file
+from ._whole import spread_frames
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

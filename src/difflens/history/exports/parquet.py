@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 
 from ...errors import MissingExtra
+from ...whole import whole_file
 from ..columns import TIMES, columns_of
 from ..format import frame_size
 from ..frame import Frame, is_missing
 from . import exporter
-from ._whole import spread_frames, whole_file
+from ._whole import spread_frames
 
 if TYPE_CHECKING:
     from ...runs import RunInfo
