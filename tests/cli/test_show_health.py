@@ -9,12 +9,14 @@ from models import arrays, tensor, write
 
 from difflens.weight_results import WeightDistributionAnalysis
 
-RANDOM = np.random.default_rng(0)
+
+def normal():
+    return np.random.default_rng(0).normal(0, 0.1, (20, 30))
 
 
 @pytest.fixture
 def path(tmp_path):
-    model = arrays(**{"layers.10.weight": RANDOM.normal(0, 0.1, (20, 30)),
+    model = arrays(**{"layers.10.weight": normal(),
                       "layers.2.weight": np.zeros((4, 5)), "head.bias": [0.5, np.nan]})  # fmt: skip
     model["step"] = tensor([3], "I64")
     return write(tmp_path / "m.safetensors", model)
@@ -97,7 +99,7 @@ def test_many_tensors_that_are_left_out_are_folded(difflens, tmp_path):
 
 
 def test_the_farthest_weights_are_told_with_their_place(difflens, tmp_path):
-    weights = RANDOM.normal(0, 0.1, (20, 30))
+    weights = normal()
     weights[4, 7] = -3.0
     path = write(tmp_path / "m.safetensors", arrays(**{"fc.weight": weights}))
 

@@ -104,3 +104,20 @@ def test_every_test_of_these_contracts_has_a_sentence_for_a_name():
     ]
 
     assert short == []
+
+
+def kept_generators(path: Path) -> list[str]:
+    """Name what a test file draws from across its tests, so that their order would matter."""
+    return [
+        ast.unparse(node)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign)
+        and re.fullmatch(r".*(default_rng|Random|Generator)\([^()]*\)", ast.unparse(node.value))
+    ]
+
+
+def test_no_test_draws_from_a_generator_of_the_whole_file():
+    kept = {path.name: found for path in (ROOT / "tests").rglob("*.py")
+            if (found := kept_generators(path))}  # fmt: skip
+
+    assert kept == {}

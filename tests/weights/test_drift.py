@@ -9,8 +9,7 @@ from scipy import stats
 from difflens.weight_results import WeightDriftSeverity
 from difflens.weights.analyzer import WeightAnalyzer
 
-RANDOM = np.random.default_rng(0)
-LEFT = {f"layers.{i}.weight": RANDOM.normal(size=(20, 30)) for i in range(10)}
+LEFT = {f"layers.{i}.weight": np.random.default_rng(i).normal(size=(20, 30)) for i in range(10)}
 SYMMETRIC = ("symmetric_l2", "mean_abs", "max_abs", "cosine", "pearson", "ks", "wasserstein")
 
 
