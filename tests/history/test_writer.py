@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from history.made import append, bits, info_of, plans, random_frames, read, written
 from hypothesis import given
+from hypothesis import strategies as st
 
 from difflens.errors import RunError
 from difflens.history import open_run
@@ -26,6 +27,36 @@ def test_any_frames_come_back_bit_for_bit(tmp_path_factory, plan):
         assert [bits(each) for each in reader.frames()] == [bits(each) for each in plan.frames]
         assert reader.info == plan.info
         assert (reader.damage, reader.tail_bytes) == ([], 0)
+
+
+@given(plans(), st.integers(1, 5))
+def test_frames_written_together_are_the_bytes_of_frames_written_one_by_one(
+    tmp_path_factory, plan, together
+):
+    folder = tmp_path_factory.mktemp("run")
+    single = written(folder / "single", plan.info, plan.frames, announce=False)
+    with RunWriter(folder / "many", plan.info, announce=False) as writer:
+        for start in range(0, len(plan.frames), together):
+            writer.append_all(plan.frames[start : start + together])
+
+    assert writer.path.read_bytes() == single.read_bytes()
+    assert writer.sequence == len(plan.frames)
+
+
+def test_frames_written_together_are_all_there_or_none_is(tmp_path):
+    frames = random_frames(info_of(), 6)
+    with RunWriter(tmp_path, info_of()) as writer:
+        writer.append_all(frames[:2])
+        for bad in (
+            frames[2]._replace(layers=no_layers(3, 2)),
+            frames[2]._replace(step=2**63),
+            frames[1],
+        ):
+            with pytest.raises(RunError):
+                writer.append_all([bad, *frames[3:5]])
+        writer.append_all(frames[2:])
+
+    assert read(writer.path) == [bits(each) for each in frames]
 
 
 def test_what_is_given_by_name_lands_in_its_place_and_the_rest_is_missing(tmp_path):

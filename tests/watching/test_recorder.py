@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from difflens.errors import RunError
+from difflens.history.frame import Frame, no_layers, no_scalars
 from difflens.history.reader import RunReader
-from difflens.history.writer import file_of
+from difflens.history.writer import RunWriter, file_of
 from difflens.hooks import Reading
 from difflens.records import Policy
 from difflens.runs import LAYER_FIELDS, Layer, RunInfo
@@ -58,6 +60,36 @@ def test_a_reading_that_fails_is_counted_and_the_next_is_kept(recorder, tmp_path
 
     assert [step for step, _ in frames(tmp_path)] == [1]
     assert recorder.dropped == 1
+
+
+def test_a_block_of_another_shape_is_lost_alone(recorder, tmp_path):
+    odd = Reading(1, 1.0, 2.0, lambda: ({}, np.zeros((3, 2), np.float32)))
+    with pytest.warns(RuntimeWarning, match=r"a block of \(3, 2\)"):  # noqa: PT031
+        for each in (reading(0), odd, reading(2)):
+            recorder.take(each)
+        assert recorder.flush()
+
+    assert [step for step, _ in frames(tmp_path)] == [0, 2]
+    assert recorder.dropped == 1
+
+
+def test_of_frames_that_fail_together_those_are_kept_that_can_be(tmp_path, monkeypatch):
+    """A disk with room for two more frames takes two, not none of a batch of ten."""
+    paper, real = Paper(tmp_path, INFO), RunWriter.append_all
+
+    def filling(writer, given):
+        if len(given) > 1 or given[0].step in {3, 4}:
+            raise RunError(writer.path, "no space left")
+        real(writer, given)
+
+    monkeypatch.setattr(RunWriter, "append_all", filling)
+    empty = no_scalars(len(INFO.scalars)), no_layers(len(LAYER_FIELDS), 2)
+    made = [Frame(i, i, 1.0, 2.0, *empty) for i in range(10)]
+
+    assert paper.append(made) == 2
+    assert paper.sequence == 10
+    paper.close()
+    assert [step for step, _ in frames(tmp_path)] == [0, 1, 2, 5, 6, 7, 8, 9]
 
 
 def test_a_new_scalar_changes_the_layout_of_the_frames_behind_it(recorder, tmp_path):

@@ -75,15 +75,13 @@ def history_of(source: FrameSource) -> History:
     """Gather the frames a source has now."""
     from .building import Builder
 
+    first: RunInfo | None = source.info
     builder = Builder(source.info)
-    info = first = source.info
     for frame in source.frames():
-        if source.info is not info:
-            if info is first:  # room for all that will come, made once
-                builder.describe(source.layout())
-            info = source.info
-            builder.describe(info)
-        builder.add(frame)
+        if first is not None and source.info is not first:
+            builder.describe(source.layout())  # room for all that will come, made once
+            first = None
+        builder.add(frame, source.info)
     for note in source.notes:
         builder.note(note)
     damage = [*source.damage]

@@ -50,10 +50,8 @@ class Follower:
         """Take what is new, and say how many frames that were."""
         new = 0
         for frame in self._source.frames():
-            if self._source.info is not self._info:
-                self._info = self._source.info
-                self._builder.describe(self._info)
-            self._builder.add(frame)
+            self._info = self._source.info
+            self._builder.add(frame, self._info)
             self.latest, new = frame, new + 1
         for note in self._source.notes[self._notes :]:
             self._builder.note(note)

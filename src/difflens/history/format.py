@@ -17,6 +17,7 @@ append per step neither waits for a lock nor for a checkpoint.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -106,6 +107,32 @@ def frame_payload(frame: Frame) -> list[bytes | memoryview]:
     """Give the parts of a frame's payload; the arrays are not copied."""
     times = _TIMES.pack(frame.sequence, frame.step, frame.wall_time, frame.monotonic_time)
     return [times, _bytes(frame.scalars, "<f8"), _bytes(frame.layers, "<f4")]
+
+
+def frame_records(frames: Sequence[Frame], layout: int) -> memoryview:
+    """Give the records of frames of one layout, one after the other.
+
+    It is what `head_of` and `frame_payload` give of each, at a third of the price.
+    """
+    scalars = np.stack([frame.scalars for frame in frames]).astype("<f8", copy=False)
+    layers = np.stack([frame.layers for frame in frames]).astype("<f4", copy=False)
+    numbers = _rows_of_bytes(scalars)
+    size = TIMES_SIZE + numbers.shape[1] + 4 * layers[0].size
+    records = np.empty((len(frames), HEAD_SIZE + size), np.uint8)
+    records[:, HEAD_SIZE + TIMES_SIZE : HEAD_SIZE + TIMES_SIZE + numbers.shape[1]] = numbers
+    records[:, HEAD_SIZE + TIMES_SIZE + numbers.shape[1] :] = _rows_of_bytes(layers)
+    whole, at = memoryview(records.reshape(-1).data), 0
+    for frame in frames:
+        _TIMES.pack_into(whole, at + HEAD_SIZE, *frame[:4])
+        check = crc32(whole[at + HEAD_SIZE : at + HEAD_SIZE + size])
+        _HEAD.pack_into(whole, at, MAGIC, FRAME, size, check, layout)
+        _CHECK.pack_into(whole, at + _HEAD.size, crc32(whole[at : at + _HEAD.size]))
+        at += HEAD_SIZE + size
+    return whole
+
+
+def _rows_of_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return array.reshape(len(array), -1).view(np.uint8)
 
 
 def _bytes(array: NDArray[Any], dtype: str) -> memoryview:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .frame import is_missing
+from .stretch import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[Any]
+
+_PIECE = 1 << 20  # bytes that are merged in one go: few calls, and no second copy of a long run
 
 
 class Points:
@@ -28,51 +31,61 @@ class Points:
         self.values: Values = np.empty((4, points, *shape), missing.dtype)
         wide = np.float64 if missing.dtype == np.float32 else np.longdouble
         self._sum: Values = np.zeros(shape, wide)
-        self._joined, self._whole = 0, False  # frames in the open point; is every value finite?
 
-    def begin(self, at: int, new: Values, *, whole: bool) -> None:
-        """Open a point with one frame; `whole` says that every value is finite."""
-        self.values[:3, at] = new
-        self.values[3, at] = 1 if whole else np.isfinite(new)
-        self._sum[...] = new if whole else np.where(np.isfinite(new), new, 0)
-        self._joined, self._whole = 1, whole
+    def fill(self, at: int, rows: Rows) -> None:
+        """Make each row a point of its own."""
+        stop = at + len(rows.values)
+        self.values[:3, at:stop] = rows.values
+        self.values[3, at:stop] = 1 if rows.finite is None else rows.finite
 
-    def join(self, at: int, new: Values, *, whole: bool) -> None:
-        """Take one more frame into the open point."""
-        self._joined += 1
+    def join(self, at: int, rows: Rows, *, is_open: bool) -> None:
+        """Take rows into one point, which is opened with the first of them unless it is open."""
+        if not is_open:
+            self.fill(at, rows.part(0, 1))
+            self._sum[...] = 0
+            self._add(rows)
+            rows = rows.part(1, len(rows.values))
+            if not len(rows.values):
+                return
+        else:
+            self._add(rows)
         _, low, high, count = self.values[:, at]
-        if whole and self._whole:
-            self._sum += new
-            np.minimum(low, new, out=low)
-            np.maximum(high, new, out=high)
-            return
-        if self._whole:
-            count[...] = self._joined - 1
-            self._whole = False
-        finite = np.isfinite(new)
-        count += finite
-        self._sum += np.where(finite, new, 0)
-        low[...] = self._picked(np.fmin, low, new)
-        high[...] = self._picked(np.fmax, high, new)
+        count += len(rows.values) if rows.finite is None else rows.finite.sum(0)
+        low[...] = self._picked(np.fmin, low, self._reduced(np.fmin, rows))
+        high[...] = self._picked(np.fmax, high, self._reduced(np.fmax, rows))
+
+    def _add(self, rows: Rows) -> None:
+        """Add to the sum, one by one: how frames came in batches must not change a digit."""
+        finite = rows.finite
+        for row in rows.values if finite is None else np.where(finite, rows.values, 0):
+            self._sum += row
+
+    def _reduced(self, pick: np.ufunc, rows: Rows) -> Values:
+        """Reduce rows to the lowest or highest; NaN where none is a number, unless all miss."""
+        found: Values = pick.reduce(rows.values, axis=0)
+        if rows.finite is not None:
+            odd = np.isnan(found)
+            if odd.any():
+                found[odd] = np.nan
+                found[is_missing(rows.values).all(0)] = self.missing
+        return found
 
     def settle(self, at: int) -> None:
-        """Write the mean of the open point; more frames may still join it."""
-        if self._joined < 2:
-            return
+        """Write the mean of an open point of several frames; more may still join it."""
         mean, _, high, count = self.values[:, at]
-        if self._whole:
-            count[...] = self._joined
-            mean[...] = self._sum / self._joined
-            return
         mean[...] = np.where(count > 0, self._sum / np.maximum(count, 1), np.nan)
         mean[is_missing(high)] = self.missing
 
     def halve(self, filled: int) -> None:
-        """Merge points 2i and 2i+1 into point i, one by one so that no second copy is made."""
-        for i in range(filled // 2):
-            self.values[:, i] = self._merged(self.values[:, 2 * i], self.values[:, 2 * i + 1])
+        """Merge points 2i and 2i+1 into point i, a piece at a time."""
+        pairs = filled // 2
+        piece = max(1, _PIECE // max(1, self.values[:, 0].nbytes))
+        for i in range(0, pairs, piece):
+            stop = min(i + piece, pairs)
+            both = self.values[:, 2 * i : 2 * stop]
+            self.values[:, i:stop] = self._merged(both[:, ::2], both[:, 1::2])
         if filled % 2:
-            self.values[:, filled // 2] = self.values[:, filled - 1]
+            self.values[:, pairs] = self.values[:, filled - 1]
 
     def _merged(self, left: Values, right: Values) -> Values:
         count = left[3] + right[3]

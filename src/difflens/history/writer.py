@@ -7,7 +7,7 @@ import fcntl
 import os
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +26,7 @@ from .format import (
     MAGIC,
     NOTE,
     frame_payload,
+    frame_records,
     head_of,
     json_payload,
     layout_of,
@@ -175,10 +176,7 @@ class RunWriter:
             self._in_order(scalars) if isinstance(scalars, Mapping) else scalars,
             layers,
         )
-        wanted = ((len(self.info.scalars),), (len(self.info.fields), len(self.info.layers)))
-        given = (frame.scalars.shape, frame.layers.shape)
-        if given != wanted:
-            raise RunError(self.path.parent, f"a frame of {given}, the run has {wanted}")
+        self._check([frame])
         try:
             payload = frame_payload(frame)
         except struct.error as error:
@@ -186,6 +184,26 @@ class RunWriter:
         self._append([head_of(FRAME, payload, self._layout), *payload])
         self.sequence += 1
         return sequence
+
+    def append_all(self, frames: Sequence[Frame]) -> None:
+        """Write frames whose numbers follow ours, all of them or none: one call of the system."""
+        self._check(frames)
+        if frames[0].sequence < self.sequence:
+            given = frames[0].sequence
+            raise RunError(self.path.parent, f"frame {given} again, the next is {self.sequence}")
+        try:
+            records = frame_records(frames, self._layout)
+        except struct.error as error:
+            raise RunError(self.path.parent, "a step is no 64-bit number") from error
+        self._append([records])
+        self.sequence = frames[-1].sequence + 1
+
+    def _check(self, frames: Sequence[Frame]) -> None:
+        wanted = ((len(self.info.scalars),), (len(self.info.fields), len(self.info.layers)))
+        for frame in frames:
+            given = (frame.scalars.shape, frame.layers.shape)
+            if given != wanted:
+                raise RunError(self.path.parent, f"a frame of {given}, the run has {wanted}")
 
     def _in_order(self, given: Mapping[str, float]) -> NDArray[np.float64]:
         values = no_scalars(len(self.info.scalars))

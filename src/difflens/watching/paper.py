@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from ..history.frame import Frame
 from ..history.tail import read_tail
 from ..history.writer import RunWriter, file_of
 from ..runs import RunInfo
@@ -34,26 +35,29 @@ class Paper:
         self._looked = time.monotonic()
         self.trouble = ""
 
-    def append(self, reading: Any, scalars: Any, layers: Any) -> tuple[int, bool]:
-        """Write a frame; give its sequence number, and whether it was possible."""
+    def append(self, frames: list[Frame]) -> int:
+        """Write frames whose numbers follow one another; give how many could not be written.
+
+        Where all of them together fail they are tried one by one: a disk may have room for some.
+        """
         try:
-            writer = self._ready()
-            sequence = writer.append(
-                reading.step,
-                scalars,
-                layers,
-                wall_time=reading.wall_time,
-                monotonic_time=reading.monotonic_time,
-            )
+            self._ready().append_all(frames)
         except (RunError, OSError) as error:
             self.trouble = str(error)
+            if len(frames) > 1:
+                return sum(self.append([frame]) for frame in frames)
             # The number is spent: a reader sees that a frame is missing.
-            self._sequence += 1
+            self._sequence = frames[0].sequence + 1
             if self._writer is not None:
                 self._writer.sequence = self._sequence
-            return self._sequence - 1, False
-        self._sequence = sequence + 1
-        return sequence, True
+            return 1
+        self._sequence = frames[-1].sequence + 1
+        return 0
+
+    @property
+    def sequence(self) -> int:
+        """The number of the next frame."""
+        return self._sequence
 
     def _ready(self) -> RunWriter:
         """Give a writer whose file is in its place and knows the layout."""

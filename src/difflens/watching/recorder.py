@@ -10,12 +10,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..history.frame import Frame, no_scalars
 from ..runs import Note, RunInfo
 from .gathering import Gathering
 from .scalars import Names
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MOST_WAITING = 4096  # readings; beyond, they are dropped and counted
 MOST_BYTES = 256 << 20  # what waiting readings may take together
 _TOGETHER = 64  # readings that are finished in one go
+_WRITTEN_TOGETHER = 1 << 20  # bytes of frames
 _LOOK = 0.2  # seconds between two looks into the queue
 _PATIENCE = 2.0  # seconds that leaving may take
 
@@ -37,8 +39,9 @@ class Recorder:
 
     def __init__(self, paper: Paper | None, info: RunInfo, alarm: Alarm, sinks: list[Any]) -> None:
         """Begin to record; `paper` is None on a rank that writes nothing."""
-        self.info, self.alarm = info, alarm
-        self._paper, self._sinks = paper, sinks
+        self.alarm, self._paper, self._sinks = alarm, paper, sinks
+        self._learn(info)
+        self._sequence = 0 if paper is None else paper.sequence  # of the next frame
         self._names = Names(info.scalars)
         self._gathering = Gathering()
         self._waiting: deque[Any] = deque()  # readings, and other work in between
@@ -139,24 +142,52 @@ class Recorder:
         self._warn("reading", f"a reading was lost: {type(error).__name__}: {error}")
 
     def _keep_all(self, readings: list[Any]) -> None:
-        """Keep readings; those that were made by one maker are finished in one go."""
-        begun = time.thread_time()
+        """Keep readings: made into frames and written some at a time."""
+        begun, frames, size = time.thread_time(), list[Frame](), 0
+        for each, made in zip(readings, self._made(readings), strict=True):
+            if made is None:
+                continue
+            scalars, is_new = self._names.take(made[0])
+            if is_new:
+                frames = self._write(frames)
+                self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
+            if made[1].shape != self._shape:
+                self._lose(ValueError(f"a block of {made[1].shape}, the run has {self._shape}"))
+                continue
+            frames.append(self._frame(each, scalars, made[1], len(frames)))
+            size += made[1].nbytes
+            if size > _WRITTEN_TOGETHER or self.alarm.is_due(each.step):
+                frames, size = self._write(frames), 0
+                begun += self._look(each.step)
+        self._write(frames)
+        spent = (time.thread_time() - begun) / len(readings)
+        self._cost += 0.1 * (spent - self._cost)
+
+    def _made(self, readings: list[Any]) -> Iterable[Any]:
+        """Finish readings, those that were made by one maker in one go; None for one that fails."""
         maker = readings[0].maker
         if maker is not None and all(each.maker is maker for each in readings):
             try:
-                found = maker.make_all([each.raw for each in readings])
-            except Exception:  # noqa: BLE001  one of them is bad: find out which
-                found = None
-        else:
-            found = None
-        for place, each in enumerate(readings):
-            try:
-                self._keep(each, _finished(each) if found is None else found[place])
-            except Exception as error:  # noqa: BLE001
-                self._lose(error)
-            begun += self._look(each.step)
-        spent = (time.thread_time() - begun) / len(readings)
-        self._cost += 0.1 * (spent - self._cost)
+                return list(maker.make_all([each.raw for each in readings]))
+            except Exception:  # noqa: BLE001, S110  one of them is bad: find out which
+                pass
+        return map(self._finished, readings)
+
+    def _finished(self, reading: Any) -> Any:
+        try:
+            return reading.finish() if reading.maker is None else reading.maker.make(reading.raw)
+        except Exception as error:  # noqa: BLE001
+            self._lose(error)
+            return None
+
+    def _frame(self, reading: Any, scalars: dict[str, float], layers: Any, before: int) -> Frame:
+        """Make the frame that follows so many others not yet written."""
+        values = no_scalars(len(self.info.scalars))
+        for name, value in scalars.items():
+            values[self._places[name]] = value
+        number = self._sequence + before
+        times = reading.wall_time, reading.monotonic_time
+        return Frame(number, reading.step, *times, values, layers)
 
     def _look(self, step: int) -> float:
         """Ask the diagnoses, where it is time, and give the seconds that they took.
@@ -179,50 +210,45 @@ class Recorder:
         if self._note("dropped", text, {"count": losses[0], "scalars": losses[1]}):
             self._told = losses
 
-    def _keep(self, reading: Any, finished: Any) -> None:
-        if finished is None:
-            return
-        scalars, layers = finished
-        kept, is_new = self._names.take(scalars)
-        if is_new:
-            self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
-        self._write(reading, kept, layers)
-
-    def _write(self, reading: Any, scalars: dict[str, float], layers: Any) -> None:
-        from ..history.frame import Frame, no_scalars
-
-        values = no_scalars(len(self.info.scalars))
-        for place, name in enumerate(self.info.scalars):
-            if name in scalars:
-                values[place] = scalars[name]
-        sequence = self._gathering.frames
+    def _write(self, frames: list[Frame]) -> list[Frame]:
+        """Write frames and tell everybody of them; none of them is left to be written."""
+        if not frames:
+            return []
+        self._sequence = frames[-1].sequence + 1
         if self._paper is not None:
-            sequence, is_kept = self._paper.append(reading, values, layers)
-            if not is_kept:
-                self.dropped += 1
+            lost = self._paper.append(frames)
+            if lost:
+                self.dropped += lost
                 self._warn("disk", f"{self._paper.trouble}; steps are not kept for now")
-        times = reading.wall_time, reading.monotonic_time
-        frame = Frame(sequence, reading.step, *times, values, layers)
         if self.alarm.is_on:
-            self._gathering.add(frame, self.info)
+            for frame in frames:
+                self._gathering.add(frame, self.info)
         for sink in list(self._sinks):
             try:
-                sink.write(frame, self.info)
+                for frame in frames:
+                    sink.write(frame, self.info)
             except Exception as error:  # noqa: BLE001  a stranger's tracker may fail in any way
                 self._sinks.remove(sink)
                 name = type(sink).__name__
                 self._warn(name, f"{name} is left out: {type(error).__name__}: {error}")
+        return []
+
+    def _learn(self, info: RunInfo) -> None:
+        """Know how frames are laid out from now on."""
+        self.info, self._shape = info, (len(info.fields), len(info.layers))
+        self._places = {name: place for place, name in enumerate(info.scalars)}
 
     def _describe(self, info: RunInfo) -> None:
         self._names.take(dict.fromkeys(info.scalars, 0.0))
         info = msgspec.structs.replace(info, created=self.info.created, scalars=self._names.known)
-        self.info = info
+        self._learn(info)
         if self._paper is not None:
             self._paper.describe(info)
 
     def _note(self, what: str, text: str, data: dict[str, Any]) -> bool:
         written = self._paper is not None and self._paper.note(what, text, data)
-        self._gathering.note(Note(what, text, self._gathering.frames, time.time(), data))
+        if self.alarm.is_on:
+            self._gathering.note(Note(what, text, self._sequence, time.time(), data))
         return written
 
     def flush(self, seconds: float = _PATIENCE) -> bool:
@@ -256,7 +282,3 @@ class Recorder:
                     self._warn("close", f"{type(sink).__name__}: {error}")
             if self._paper is not None:
                 self._paper.close()
-
-
-def _finished(reading: Any) -> Any:
-    return reading.finish() if reading.maker is None else reading.maker.make(reading.raw)
