@@ -1,7 +1,9 @@
 """What the monitor costs on the processor: ratios of step times, interleaved in one run.
 
 `python -m bench.cpu_monitor` prints the table of docs/monitor.md. Variants take turns within each
-round, so that a busy machine slows all of them alike; the ratio is of medians over rounds.
+round, beginning with another one each time, so that a busy machine slows all of them alike and
+none has a better place; the figure is the median of ratios within a round. A second bare loop
+shows what the noise is.
 """
 
 from __future__ import annotations
@@ -88,6 +90,7 @@ def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
 
     return {
         "none": lambda _model, _optimizer: nullcontext(),
+        "none again": lambda _model, _optimizer: nullcontext(),
         "every step": watched("all", every=1, diagnose_every=None),
         "every step, diagnosed": watched("diagnosed", every=1),
         "auto, 1 %": watched("auto"),
@@ -128,7 +131,10 @@ def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[
     times: dict[str, list[float]] = {name: [] for name in loops}
     try:
         for turn in range(rounds + 2):
-            for name, (context, step) in loops.items():
+            first = turn % len(loops)
+            names = [*loops][first:] + [*loops][:first]
+            for name in names:
+                context, step = loops[name]
                 begun = time.perf_counter()
                 for _ in range(block):
                     step()
@@ -153,8 +159,10 @@ def main(rounds: int = 16) -> None:
 
     threads = torch.get_num_threads()
     print(f"torch {torch.__version__}, {threads} threads, medians of {rounds} interleaved rounds\n")
-    print("| model | step | every step | and diagnosed | auto, 1 % | .item() per tensor |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name, make, block in (("MLP, 3 layers", mlp, 1000), ("GPT-mini, 0.9 M", gpt, 8),
                               ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
         bare, against = ratios(torch, make, rounds, block)
