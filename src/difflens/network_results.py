@@ -94,7 +94,7 @@ class InstabilityType(StrEnum):
     STAGNATION = "Stagnation"  # parameters that do not move although they are trained
 
 
-class Answer(Kept, frozen=True, kw_only=True):
+class NetworkPart(Kept, frozen=True, kw_only=True):
     """What all parts of the network's analysis share: a null has its reason."""
 
     says_why: ClassVar[tuple[str, str] | None] = (
@@ -103,7 +103,7 @@ class Answer(Kept, frozen=True, kw_only=True):
     )
 
 
-class MeasuredTrend(Answer, frozen=True, kw_only=True):
+class MeasuredTrend(NetworkPart, frozen=True, kw_only=True):
     """A slope per 100 steps (Theil-Sen) with its interval, and the test that it is not zero.
 
     The interval is Sen's, widened by sqrt((1 + phi)/(1 - phi)) for autocorrelation.
@@ -120,7 +120,7 @@ class MeasuredTrend(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class GradientDistribution(Answer, frozen=True, kw_only=True):
+class GradientDistribution(NetworkPart, frozen=True, kw_only=True):
     """The layers' mean norms as one sample; the shape is judged on their logarithms."""
 
     mean_gradient_norm: float | None = None
@@ -139,7 +139,7 @@ class GradientDistribution(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class LayerInteraction(Answer, frozen=True, kw_only=True):
+class LayerInteraction(NetworkPart, frozen=True, kw_only=True):
     """Two layers whose norms move together beyond their common course."""
 
     layer1: str
@@ -159,7 +159,7 @@ class LayerInteraction(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class LossCurve(Answer, frozen=True, kw_only=True):
+class LossCurve(NetworkPart, frozen=True, kw_only=True):
     """The decay fitted to the loss: floor + amplitude t^-rate, or floor + amplitude e^(-rate t)."""
 
     form: Literal["power", "exponential"] | None = None
@@ -174,7 +174,7 @@ class LossCurve(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class ConvergenceIndicators(Answer, frozen=True, kw_only=True):
+class ConvergenceIndicators(NetworkPart, frozen=True, kw_only=True):
     """Three measured slopes and the one word they earn together.
 
     Scores are changes of a logarithm per 100 steps: of the gradient norm, of the update norm and
@@ -200,7 +200,7 @@ class ConvergenceIndicators(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class PlateauDetection(Answer, frozen=True, kw_only=True):
+class PlateauDetection(NetworkPart, frozen=True, kw_only=True):
     """Is the loss flat? Flat means shown to lie within the margin, not merely not seen to move."""
 
     is_plateau: bool | None = None
@@ -216,7 +216,7 @@ class PlateauDetection(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class TrainingDynamics(Answer, frozen=True, kw_only=True):
+class TrainingDynamics(NetworkPart, frozen=True, kw_only=True):
     """How training moves: the phase by the loss, and three measured speeds."""
 
     learning_phase: LearningPhase | None = None
@@ -230,7 +230,7 @@ class TrainingDynamics(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class InstabilitySource(Answer, frozen=True, kw_only=True):
+class InstabilitySource(NetworkPart, frozen=True, kw_only=True):
     """One kind of instability with all the layers that show it, the worst first.
 
     `severity` is, of the worst layer, the share of the window that shows it: of the points, and
@@ -251,7 +251,7 @@ class InstabilitySource(Answer, frozen=True, kw_only=True):
         number("severity", self.severity, 0, 1)
 
 
-class OutlookForecast(Answer, frozen=True, kw_only=True):
+class OutlookForecast(NetworkPart, frozen=True, kw_only=True):
     """The ln norm `horizon` points on, with the interval and how often such intervals held."""
 
     horizon: int
@@ -263,7 +263,7 @@ class OutlookForecast(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class StabilityForecast(Answer, frozen=True, kw_only=True):
+class StabilityForecast(NetworkPart, frozen=True, kw_only=True):
     """What comes next, by forecast; `confidence_level` is the level of its intervals."""
 
     short_term_outlook: StabilityOutlook | None = None
@@ -278,7 +278,7 @@ class StabilityForecast(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class CriticalSlowing(Answer, frozen=True, kw_only=True):
+class CriticalSlowing(NetworkPart, frozen=True, kw_only=True):
     """Early-warning signs, exploratory: do lag-1 correlation and variance rise in a window?"""
 
     exploratory: bool = True
@@ -290,7 +290,7 @@ class CriticalSlowing(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class StabilityAssessment(Answer, frozen=True, kw_only=True):
+class StabilityAssessment(NetworkPart, frozen=True, kw_only=True):
     """How much ln norms scatter about their course, and whether that changes.
 
     `overall_stability` is the interquartile range of the detrended ln norms, the median over
@@ -318,7 +318,7 @@ class DepthWindow(Kept, frozen=True, kw_only=True):
     layers: int = 0
 
 
-class DepthProfile(Answer, frozen=True, kw_only=True):
+class DepthProfile(NetworkPart, frozen=True, kw_only=True):
     """How gradients change along the depth: the slope of a logarithm per layer towards the output.
 
     Positive is gradients that vanish towards the input; negative, that explode towards it.
@@ -333,7 +333,7 @@ class DepthProfile(Answer, frozen=True, kw_only=True):
     missing: tuple[Missing, ...] = ()
 
 
-class NetworkLevelAnalysis(Answer, frozen=True, kw_only=True):
+class NetworkLevelAnalysis(NetworkPart, frozen=True, kw_only=True):
     """All that is said of the network as a whole."""
 
     overall_gradient_health: Health

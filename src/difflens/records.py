@@ -370,5 +370,6 @@ class View(Record, frozen=True):
     verbose: bool = False
     color: bool = False
     width: int = 100
+    fitted: bool = False  # a terminal shows it: tables keep to the width, names are shortened
     review: bool = False  # the ten most important findings, then what was not checked
     charts: bool = False

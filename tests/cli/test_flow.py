@@ -3,19 +3,14 @@
 import csv
 import io
 import json
-import os
-import pty
 import re
-import select
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli.command import assert_refused
+from cli.terminal import Terminal
 from flow.flows import recorded
 
 from difflens.history.frame import MISSING
@@ -163,39 +158,12 @@ def test_without_a_terminal_the_still_picture_is_shown_and_that_is_said(difflens
     assert "no terminal" in outcome.err
 
 
-class Terminal:
-    """The command in a pseudo-terminal."""
-
-    def __init__(self, *arguments: str, folder: Path) -> None:
-        self._ours, theirs = pty.openpty()
-        environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LINES": "30", "COLUMNS": "90"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "difflens", *arguments],
-            stdin=theirs, stdout=theirs, cwd=folder, env=environment, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        self.seen = ""
-
-    def until(self, words: str) -> None:
-        """Read until the words are seen, or the command has ended."""
-        ends = time.monotonic() + 30
-        while words not in self.seen and time.monotonic() < ends:
-            ready, _, _ = select.select([self._ours], [], [], 1)
-            if ready:
-                try:
-                    self.seen += os.read(self._ours, 1 << 16).decode(errors="replace")
-                except OSError:  # what Linux says at the end of a terminal
-                    break
-
-    def end(self) -> int:
-        """Wait for the end and give the exit code."""
-        self.until("\0never")
-        os.close(self._ours)
-        return self.process.wait(30)
+def playing(run: Path, fps: str) -> Terminal:
+    return Terminal("flow", run, "--animate", "--fps", fps, lines=30, columns=90, folder=run)
 
 
 def test_it_plays_in_place_and_gives_the_cursor_back(run):
-    terminal = Terminal("flow", str(run), "--animate", "--fps", "60", folder=run)
+    terminal = playing(run, "60")
 
     assert terminal.end() == 0
     steps = re.findall(r"step (\d+), (\d+) of 60", terminal.seen)
@@ -208,7 +176,7 @@ def test_it_plays_in_place_and_gives_the_cursor_back(run):
 
 
 def test_control_c_gives_the_cursor_back(run):
-    terminal = Terminal("flow", str(run), "--animate", "--fps", "5", folder=run)
+    terminal = playing(run, "5")
     terminal.until("2 of 60")
 
     terminal.process.send_signal(signal.SIGINT)

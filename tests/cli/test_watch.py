@@ -1,15 +1,13 @@
 """`difflens watch` in a real terminal, on a run that another process writes."""
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
+from cli.terminal import Terminal
 
 from difflens.history.writer import RunWriter
 from difflens.runs import Layer, RunInfo
@@ -23,45 +21,12 @@ def feed(writer: RunWriter, steps: range) -> None:
         writer.append(step, {"loss": 1.0 / (step + 1)}, BLOCK)
 
 
-class Terminal:
-    """A watch on a pseudo-terminal of 24 lines by 80 columns."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._ours, theirs = pty.openpty()
-        environment = os.environ | {"LINES": "24", "COLUMNS": "80", "TERM": "xterm"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "difflens", "watch", *arguments],
-            stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        self.seen = ""
-
-    def until(self, text: str, seconds: float = 60) -> str:
-        """Read until the text was on the screen."""
-        end = time.monotonic() + seconds
-        while text not in self.seen and time.monotonic() < end:
-            if select.select([self._ours], [], [], 0.2)[0]:
-                try:
-                    self.seen += os.read(self._ours, 1 << 16).decode(errors="replace")
-                except OSError:  # the other end is closed
-                    break
-            elif self.process.poll() is not None:
-                break
-        return self.seen
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
-
-
 @pytest.fixture
 def terminal():
     opened: list[Terminal] = []
 
     def start(*arguments: str) -> Terminal:
-        opened.append(Terminal(*arguments))
+        opened.append(Terminal("watch", *arguments, errors=True))
         return opened[-1]
 
     yield start

@@ -11,13 +11,14 @@ GROUND = {
     "errors", "escape", "dtypes", "records", "evidences", "answers", "diffs", "protocols",
     "registry", "crc32c", "whole", "kept", "snapshots", "comparisons", "ab_results",
     "regression_results", "runs", "weight_results", "gradient_results", "network_results",
-    "flow_results",
+    "flow_results", "terminal",
 }  # fmt: skip
 
 # What each room may import of ours, beside itself.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "escape": set(),
+    "terminal": set(),
     "dtypes": {"errors"},
     "records": {"errors", "dtypes"},
     "evidences": {"records"},
@@ -131,7 +132,7 @@ LATE = {
     | {"sources", "measure", "stats", "evidence", "analyses", "cli", "testing", "versions"}
     | {"hooks", "watching", "sinks", "callbacks", "crc32c"},
     "ml_dtypes": {"cli", "sources"},
-    "rich": {"cli", "render", "library"},
+    "rich": {"cli", "render", "library", "terminal"},
     "jinja2": {"render"},
     "yaml": {"render", "cli"},
     "scipy": {"analyses", "measure", "stats"} | ARRAYS,
@@ -142,7 +143,7 @@ LATE = {
     "transformers": {"callbacks"},
     "lightning": {"callbacks"},
     "accelerate": {"callbacks"},
-    "keras": {"callbacks"},
+    "keras": {"hooks", "callbacks"},
     "jax": {"hooks", "callbacks"},
     "optax": {"callbacks"},
     "mlflow": {"sinks"},

@@ -8,9 +8,9 @@ from flow.flows import recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.flow.marks import display_width, fitted_names
 from difflens.flow.text import EMPTY, heat_map, moving, room_for
 from difflens.render.colors import painter
+from difflens.terminal import display_width
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 names = st.text(
@@ -24,13 +24,6 @@ def many(layers: int = 3, steps: int = 40, **bad):
     for layer, (step, values) in bad.items():
         flows[step][layer] = values
     return recorded(*flows)
-
-
-@given(st.lists(names, min_size=1, max_size=5, unique=True), st.integers(6, 40))
-def test_names_are_as_wide_as_told_and_harmless(layers, width):
-    for shown in fitted_names(layers, width):
-        assert display_width(shown) == width
-        assert shown.isprintable()
 
 
 @given(st.lists(names, min_size=1, max_size=4, unique=True), st.integers(30, 160),
@@ -133,3 +126,10 @@ class TestMoving:
 @pytest.mark.parametrize(("scale", "word"), [("layer", "each layer"), ("frame", "each column")])
 def test_the_legend_says_what_a_shade_means(scale, word):
     assert word in many().to_ascii_animation(scale=scale)
+
+
+def test_a_title_that_finds_no_room_ends_with_a_whole_word():
+    text = recorded({"w": [1.0]}).picture(columns=1, title="sigmoid-mlp")
+
+    assert heat_map(text, width=120).splitlines()[0].endswith("layers run down")
+    assert heat_map(text, width=80).splitlines()[0].endswith("of the gradient")

@@ -9,7 +9,7 @@ from simulation import replicates
 
 from difflens.gradient_results import InteractionDirection, OptimizationDifficulty
 from difflens.gradients.analyzer import GradientAnalyzer
-from difflens.gradients.hierarchy import block_of
+from difflens.gradients.hierarchy import _largest, block_of
 from difflens.gradients.signals import signals_of_histories
 from difflens.gradients.whitening import whitened
 
@@ -181,3 +181,14 @@ def test_a_layer_with_other_records_is_left_out_of_correlations_only():
     layers = {"a": noise(100), "b": noise(100, seed=1), "c": noise(40, seed=2)}
 
     assert whitened(signals_of_histories(layers).layers).names == ("a", "b")
+
+
+@pytest.mark.parametrize("columns", [2, 64, 65, 300])
+@pytest.mark.parametrize("shared", [0.0, 1.0])
+def test_the_largest_eigenvalue_alone_is_that_of_all(columns, shared):
+    random = np.random.default_rng(columns)
+    values = random.normal(size=(200, columns)) + shared * random.normal(size=(200, 1))
+    gram = values.T @ values
+
+    assert _largest(gram) == pytest.approx(np.linalg.eigvalsh(gram)[-1], rel=1e-10)
+    assert _largest(gram) == _largest(gram.copy())

@@ -2,7 +2,7 @@
 
     python hammer.py WHAT FOLDER [NUMBER ...]
 
-It prints one JSON object. Forking needs a process without threads, and saves starting Python.
+It prints one JSON object; forking saves starting Python for each of them.
 """
 
 import json
@@ -11,12 +11,11 @@ import random
 import signal
 import sys
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from forking import forked, heard
 
 from difflens.errors import RunError
 from difflens.history.building import Builder
@@ -36,33 +35,6 @@ def info(rank: int = 0, ranks: int = 1) -> RunInfo:
 def block(sequence: int) -> np.ndarray:
     """Give layers by which a frame can be told from every other one."""
     return np.full((7, _LAYERS), sequence % 16_777_216, np.float32)
-
-
-def forked(work: Callable[[int], None]) -> tuple[int, int]:
-    """Start the work in a child that gets a pipe to report to; give its id and our end."""
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(theirs)
-        return child, ours
-    code = 1
-    try:
-        os.close(ours)
-        work(theirs)
-        code = 0
-    except RunError as error:
-        os.write(theirs, f"! {error}\n".encode())
-    except BaseException:  # noqa: BLE001  told, then the child ends
-        os.write(theirs, f"! {traceback.format_exc()!r}\n".encode())
-    finally:
-        os._exit(code)
-
-
-def heard(child: int, pipe: int) -> tuple[list[str], int]:
-    """Give what a child reported, and how it ended."""
-    with os.fdopen(pipe, "rb") as stream:
-        lines = stream.read().decode().splitlines()
-    return lines, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def look(path: Path) -> tuple[list[int], list[str]]:

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from difflens.history.frame import MISSING, MISSING_SCALAR, Frame
+from difflens.history import open_run
+from difflens.history.exports import export_run
+from difflens.history.frame import MISSING, MISSING_SCALAR, Frame, is_missing
 from difflens.history.reader import RunReader
 from difflens.history.writer import RunWriter, file_of
 from difflens.runs import Layer, RunInfo
@@ -117,3 +119,34 @@ def bits(frame: Frame) -> tuple[Any, ...]:
 def read(path: Path) -> list[tuple[Any, ...]]:
     with RunReader(path) as reader:
         return [bits(frame) for frame in reader.frames()]
+
+
+def exported(folder: Path, info: RunInfo, frames: list[Frame], to: str, name: str) -> Path:
+    """Write a run and export it."""
+    written(folder / "run", info, frames)
+    source = open_run(folder / "run")
+    assert export_run(source, to, folder / name) == len(frames)
+    source.close()
+    return folder / name
+
+
+def same_numbers(left: Any, right: Any) -> bool:
+    """Are the arrays equal by bits, but for which NaN it is?"""
+    left, right = np.asarray(left), np.asarray(right)
+    plain = ~np.isnan(left)
+    return (
+        left.shape == right.shape
+        and np.array_equal(is_missing(left), is_missing(right))
+        and np.array_equal(np.isnan(left), np.isnan(right))
+        and left[plain].tobytes() == right[plain].tobytes()
+    )
+
+
+def same_frames(left: list[Frame], right: list[Frame]) -> bool:
+    """Do they hold the same, but for which NaN it is?"""
+    return all(
+        a[:4] == b[:4]
+        and same_numbers(a.scalars, b.scalars)
+        and same_numbers(a.layers.reshape(-1), b.layers.reshape(-1))
+        for a, b in zip(left, right, strict=True)
+    )

@@ -126,7 +126,7 @@ def test_a_long_run_is_listed_without_being_read(tmp_path, monkeypatch):
     start = time.perf_counter()
     line = line_of(tmp_path / "long")
 
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 10
     assert (line.frames, line.last_loss, line.state) == (5000, 0.5, "ended")
     assert line.size_bytes > 14_000_000
     assert sum(map(len, read)) < 10_000_000

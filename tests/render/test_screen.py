@@ -12,6 +12,7 @@ from difflens.history.frame import Frame, no_scalars
 from difflens.records import View
 from difflens.render.training.screen import Seen, screen, sparkline
 from difflens.runs import Diagnosed, Layer, RunFinding, RunInfo
+from difflens.terminal import display_width
 
 HOSTILE = "\x1b[2Jlayer\n" + "w" * 300
 
@@ -31,7 +32,7 @@ def seen(**changes) -> Seen:
 
 
 def findings(count: int) -> Diagnosed:
-    each = RunFinding("nan", "critical", "x" * 500 + "\x1b[2J", {"n": 1}, since_step=3)
+    each = RunFinding("nan", "critical", "x重" * 250 + "\x1b[2J", {"n": 1}, since_step=3)
     return Diagnosed("runs/one", 30, False, (each,) * count)
 
 
@@ -45,11 +46,11 @@ def test_it_fits_the_terminal_and_holds_no_commands(width, height, layers, count
 
     drawn = heat_map(picture, width=width)
 
-    text = screen(seen(), drawn, findings(count), View(width=width), height)
+    text = screen(seen(name="重い\x1b[31m" * 30), drawn, findings(count), View(width=width), height)
 
     lines = text.splitlines()
     assert len(lines) == height
-    assert all(len(line) <= width for line in lines)
+    assert all(display_width(line) <= width for line in lines)
     assert "\x1b" not in text
 
 

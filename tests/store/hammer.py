@@ -2,7 +2,7 @@
 
     python hammer.py WHAT URL [NUMBER ...]
 
-It prints one JSON object. Forking needs a process without threads, and saves starting Python.
+It prints one JSON object; forking saves starting Python for each of them.
 """
 
 import json
@@ -12,14 +12,13 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import alembic.command  # noqa: F401  read once, not in every child
 import psycopg
+from forking import forked, heard
 from sqlalchemy import Engine, create_engine, event
 
-from difflens.errors import StoreError
 from difflens.snapshots import ModelSnapshot
 from difflens.store import open_store
 
@@ -30,31 +29,6 @@ create_engine("postgresql+psycopg://", module=psycopg)
 def snap(version: str, size: int = 0) -> ModelSnapshot:
     values = {"val_accuracy": 0.5, "custom_metrics": {f"m{at}": at / 7 for at in range(5)}}
     return ModelSnapshot(name="m", version=version, metrics=values, metadata={"x": "y" * size})
-
-
-def forked(work: Callable[[int], None]) -> tuple[int, int]:
-    """Start the work in a child that gets a pipe to report to; give its id and our end."""
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(theirs)
-        return child, ours
-    code = 1
-    try:
-        os.close(ours)
-        work(theirs)
-        code = 0
-    except StoreError as error:
-        os.write(theirs, f"! {error}\n".encode())
-    finally:
-        os._exit(code)
-
-
-def heard(child: int, pipe: int) -> tuple[list[str], int]:
-    """Give what a child reported, and how it ended."""
-    with os.fdopen(pipe, "rb") as stream:
-        lines = stream.read().decode().splitlines()
-    return lines, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def look(url: str, acknowledged: list[str]) -> dict[str, Any]:

@@ -54,7 +54,12 @@ def _write_through(target: Path, text: str) -> None:
 
 def view(*, color: str, to_file: bool, **how: Any) -> View:
     """Decide how to show: colour as the user, NO_COLOR, FORCE_COLOR and the terminal say."""
-    return View(color=_wants_color(color, to_file=to_file), width=_width(), **how)
+    return View(
+        color=_wants_color(color, to_file=to_file),
+        width=_width(),
+        fitted=not to_file and _is_terminal(),
+        **how,
+    )
 
 
 def _wants_color(color: str, *, to_file: bool) -> bool:

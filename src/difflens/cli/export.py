@@ -21,8 +21,9 @@ _FORMATS = ("csv", "json", "parquet", "tensorboard", "run")
 def command(run: str, to: str, out: str, rank: int | None) -> None:
     """Write the frames of RUN to a file or folder.
 
-    RUN is a run folder, or a log of another program: CSV, JSONL, trainer_state.json, TensorBoard.
-    `--to run` makes a run of such a log. What is damaged is left out and told on stderr.
+    RUN is a run folder, what this command wrote, or a log of another program: CSV, JSONL,
+    trainer_state.json, TensorBoard. `--to run` makes a run folder of it. What is damaged is left
+    out and told on stderr.
     """
     from ..escape import for_terminal
     from ..history import open_run

@@ -22,8 +22,10 @@ def command(kind: str | None) -> None:
     from ..history.exports import exporter
     from ..history.imports import importer
     from ..render import renderer
+    from ..render.columns import Column, table_lines
     from ..sinks import sink
     from ..sources import source
+    from ._output import view
 
     registries: dict[str, Iterable[Entry]] = {
         "formats": source,
@@ -34,8 +36,16 @@ def command(kind: str | None) -> None:
         "exports": exporter,
         "sinks": sink,
     }
+    how = view(color="never", to_file=False)
+    indent = "" if kind else "  "
+    room = how.width - len(indent) if how.fitted else None
     for name in [kind] if kind else _KINDS:
         if not kind:
             click.echo(f"{name}:")
-        for entry in registries[name]:
-            click.echo(f"{'' if kind else '  '}{entry.name:<16} {entry.summary}")
+        entries = list(registries[name])
+        columns = [
+            Column("", [entry.name for entry in entries], "name"),
+            Column("", [entry.summary for entry in entries]),
+        ]
+        for line in table_lines(columns, room):
+            click.echo(indent + line)

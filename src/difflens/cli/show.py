@@ -28,7 +28,7 @@ def command(file: str, **options: Any) -> None:
     from ..escape import for_terminal
     from ..inspection import inspect
     from ..render import inventory
-    from ._output import emit
+    from ._output import emit, view
     from ._progress import progress_bar, size_on_disk
 
     if options["health"]:
@@ -54,7 +54,8 @@ def command(file: str, **options: Any) -> None:
     elif options["stable"]:
         text = inventory.show_stable(shown)
     else:
-        text = inventory.show_text(shown)
+        how = view(color="never", to_file=options["out"] is not None)
+        text = inventory.show_text(shown, how)
     emit(text, options["out"])
 
 

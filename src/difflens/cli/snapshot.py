@@ -50,7 +50,10 @@ def command() -> None:
 @store_option
 @result_options(*_OUTPUTS)
 def add(name: str, version: str, **options: Any) -> None:
-    """Record a version of NAME; what is not handed in and cannot be read stays unknown."""
+    """Record a version of NAME.
+
+    What is not handed in and cannot be read stays unknown.
+    """
     from ..render.versions.snapshot import snapshot_added
     from ..versions.snapshot import snapshot_of
     from ._options import limits_of

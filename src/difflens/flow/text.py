@@ -12,7 +12,8 @@ from textwrap import wrap
 
 from ..escape import for_terminal
 from ..flow_results import FIELD_WORDS, FLOW_STATES, LEVELS, MARKS, WORDS, FlowPicture
-from .marks import SHADES, cut, display_width, fitted_names, marks, rounded, scale_words
+from ..terminal import cut, display_width, fitted_names, flush
+from .marks import SHADES, marks, rounded, scale_words
 
 Paint = Callable[[str, str], str]  # a text and what it is, to the text in its colour
 EMPTY = "(no gradient frames recorded)"
@@ -42,21 +43,29 @@ def heat_map(picture: FlowPicture, *, width: int = 100, paint: Paint | None = No
     names = name_width(picture.layers, width)
     labels, rule = _axis(picture.first_steps)
     lines = [
-        cut(_title(picture), width),
+        _title(picture, width),
         f"{'layer':>{names}}  {labels}".rstrip(),
         "─" * (names + 2) + rule,
         *(f"{name}  {_painted(marks(picture, row), paint)}"
-          for row, name in enumerate(fitted_names(picture.layers, names))),
+          for row, name in enumerate(_names(picture.layers, names))),
         "",
         *_legend(picture, width),
     ]  # fmt: skip
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _title(picture: FlowPicture) -> str:
+def _names(layers: Sequence[str], width: int) -> list[str]:
+    shown = list(map(for_terminal, layers))
+    return [flush(name, width, right=True) for name in fitted_names(shown, width)]
+
+
+def _title(picture: FlowPicture, width: int) -> str:
+    """Say what is drawn; which way it runs where there is room, for the axes show it too."""
     of = f" of {for_terminal(picture.title)}" if picture.title else ""
     what = FIELD_WORDS.get(picture.field, picture.field)
-    return f"gradient flow{of}: {what}; steps run right, layers run down"
+    said = f"gradient flow{of}: {what}"
+    whole = f"{said}; steps run right, layers run down"
+    return whole if display_width(whole) <= width else cut(said, width)
 
 
 def _axis(steps: Sequence[int]) -> tuple[str, str]:
@@ -127,10 +136,10 @@ def moving(picture: FlowPicture, width: int = 100, *, paint: Paint | None = None
     word = _WORD if width - names >= _ROOMY else 1
     bar = max(_LEAST_BAR, min(_BAR, width - names - _VALUE - word - 4))
     past = max(0, width - names - bar - _VALUE - word - 6)
-    shown_names = fitted_names(picture.layers, names)
+    shown_names = _names(picture.layers, names)
     rows = [marks(picture, row) for row in range(len(picture.layers))]
     for column in range(picture.columns):
-        lines = [cut(_title(picture), width), cut(_progress(picture, column, width), width)]
+        lines = [_title(picture, width), cut(_progress(picture, column, width), width)]
         for row, name in enumerate(shown_names):
             trail = rows[row][max(0, column + 1 - past) : column + 1] if past else ""
             shown = f"{_now(picture, row, column, bar, word)}  {_painted(trail, paint)}"

@@ -36,6 +36,7 @@ _SENSITIVITY = Missing(
     "runs with several learning rates",
     "one run does not say what another rate would do",
 )
+_FEW = 64  # columns up to which all eigenvalues are as quick as one
 _IMPACT = Missing("optimization_impact", "runs with and without a change", "it was not estimated")
 
 
@@ -158,8 +159,27 @@ def _synchronisation(columns: NDArray[np.float64]) -> tuple[float | None, float 
     if m < 2:
         return None, None
     gram = columns.T @ columns if m <= n else columns @ columns.T
-    largest = float(np.linalg.eigvalsh(gram)[-1]) / n
+    largest = _largest(gram) / n
     return min(largest / m, 1.0), min((1 + (m / n) ** 0.5) ** 2 / m, 1.0)
+
+
+def _largest(gram: NDArray[np.float64]) -> float:
+    """Give the largest eigenvalue; of a large matrix alone, without all the others (Lanczos 1950).
+
+    All of 500 take a second and more where other programs want the processors too, one of them
+    some milliseconds.
+    """
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    if len(gram) > _FEW:
+        start = np.random.default_rng(0).normal(
+            size=len(gram)
+        )  # fixed: the same run, the same bits
+        try:
+            return float(eigsh(gram, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+        except ArpackNoConvergence:
+            pass
+    return float(np.linalg.eigvalsh(gram)[-1])
 
 
 def _coherence(columns: NDArray[np.float64]) -> tuple[float | None, Interval | None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ..network_results import Answer
+from ..network_results import NetworkPart
 from ..records import Missing
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
+PartT = TypeVar("PartT", bound=NetworkPart)
 
 
 def because(needs: str, why: str, *fields: str) -> tuple[Missing, ...]:
@@ -15,7 +15,7 @@ def because(needs: str, why: str, *fields: str) -> tuple[Missing, ...]:
     return tuple(Missing(field, needs, why) for field in fields)
 
 
-def blank(kind: type[AnswerT], needs: str, why: str, **known: Any) -> AnswerT:
+def blank(kind: type[PartT], needs: str, why: str, **known: Any) -> PartT:
     """Make a record of what is known; all else is null for one reason."""
     given = {each.field for each in known.get("missing", ())}
     told = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..escape import for_terminal
-from ..records import Inspected, Stats, Tensor
+from ..records import Inspected, Stats, Tensor, View
+from .columns import Column, table_lines
 from .numbers import count, plural
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -27,9 +28,9 @@ def size(number: float) -> str:
     return f"{number:.1f} {_UNITS[-1]}"
 
 
-def show_text(shown: Inspected) -> str:
+def show_text(shown: Inspected, view: View) -> str:
     """List a model's tensors for people."""
-    lines = [_headline(shown), *_metadata(shown), *_table(shown.tensors)]
+    lines = [_headline(shown), *_metadata(shown), *_table(shown.tensors, view)]
     lines += [
         f"= {for_terminal(name)}: stored once, with {for_terminal(other)}"
         for name, other in shown.aliases.items()
@@ -126,26 +127,19 @@ def _metadata(shown: Inspected) -> list[str]:
     ]
 
 
-def _table(tensors: Sequence[Tensor]) -> list[str]:
+def _table(tensors: Sequence[Tensor], view: View) -> Iterator[str]:
     rows = [_cells(each) for each in tensors]
-    if not rows:
-        return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
+    if rows:
+        names, *rest = zip(*rows, strict=True)
+        columns = [Column("", names, "name")]
+        columns += [Column("", cells, "value", right=True) for cells in rest]
+        yield from table_lines(columns, view.width if view.fitted else None)
 
 
 def _cells(each: Tensor) -> list[str]:
     info, stats = each.info, each.stats
     encoding = info.stored or info.dtype
-    cells = [for_terminal(info.name), encoding, str(list(info.shape)), size(info.size_bytes)]
+    cells = [info.name, encoding, str(list(info.shape)), size(info.size_bytes)]
     if stats is not None:
         cells += [f"{key}={_number(getattr(stats, key))}" for key in ("mean", "std", "min", "max")]
         cells += [_kinds(stats)]

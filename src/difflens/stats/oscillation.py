@@ -11,6 +11,8 @@ would give the same p at a thousand times the cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import cycle
 from math import acos, pi
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -164,11 +166,11 @@ def _peaks(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     first, last = SWINGS if n >= 10 * SWINGS else 1 + n // 20, (n - 1) // 2
     power = np.abs(np.fft.rfft(faded(values), axis=0)[first : last + 1]) ** 2
     power /= power.mean(axis=0)
-    cosine = np.cos(2 * np.pi * np.arange(first, last + 1) / n)[:, None]
-    white = power * _whitening(power, cosine)
+    red = _red(n, first, last)
+    white = power * _whitening(power, red)
     for _ in range(3):
         usual = white.mean(axis=0)
-        whitening = _whitening(np.minimum(1.0, 5 * usual / white) * power, cosine)
+        whitening = _whitening(np.minimum(1.0, 5 * usual / white) * power, red)
         white = np.minimum(power * whitening, 5 * usual)
     white = power * whitening
     at, columns = white.argmax(axis=0), np.arange(values.shape[1])
@@ -182,7 +184,25 @@ def _peaks(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     return n / cycles, p, share / len(power)
 
 
-def _whitening(power: NDArray[Any], cosine: NDArray[Any]) -> NDArray[Any]:
+class _Red(NamedTuple):
+    """What AR(1) noise looks like at the frequencies of a series, for a grid of its phi."""
+
+    cosine: NDArray[Any]  # a row a frequency
+    phis: NDArray[Any]
+    shape: NDArray[Any]  # mean ln a(w), one a phi
+
+
+@lru_cache(maxsize=8)
+def _red(n: int, first: int, last: int) -> _Red:
+    """Give it once for all series of one length: its logarithms are what takes long."""
+    import numpy as np
+
+    cosine = np.cos(2 * np.pi * np.arange(first, last + 1) / n)[:, None]
+    phis = np.linspace(-0.98, 0.98, 99)
+    return _Red(cosine, phis, np.log(1 + phis**2 - 2 * phis * cosine).mean(axis=0))
+
+
+def _whitening(power: NDArray[Any], red: _Red) -> NDArray[Any]:
     """Give a(w) = 1 + phi² - 2 phi cos w of the AR(1) that fits each column best (Whittle 1953).
 
     The best phi has the least ln(mean I a) - mean ln a, and mean I a needs two sums whatever
@@ -190,12 +210,21 @@ def _whitening(power: NDArray[Any], cosine: NDArray[Any]) -> NDArray[Any]:
     """
     import numpy as np
 
-    phis = np.linspace(-0.98, 0.98, 99)
-    shape = np.log(1 + phis**2 - 2 * phis * cosine).mean(axis=0)
+    cosine, phis, shape = red
     total, tilted = power.mean(axis=0), (power * cosine).mean(axis=0)
     fit = np.log(np.outer(1 + phis**2, total) - np.outer(2 * phis, tilted)) - shape[:, None]
     phi = phis[np.where(np.isnan(fit), np.inf, fit).argmin(axis=0)]
     return 1 + phi**2 - 2 * phi * cosine  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=8)
+def _log_ways(m: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Give ln C(m, j) of the first terms, and their j from 1, a row each."""
+    import numpy as np
+    from scipy.special import gammaln
+
+    j = np.arange(1, min(m, 20) + 1)[:, None]
+    return gammaln(m + 1) - gammaln(j + 1) - gammaln(m - j + 1), j
 
 
 def _fisher(g: NDArray[Any], m: int) -> NDArray[Any]:
@@ -204,13 +233,12 @@ def _fisher(g: NDArray[Any], m: int) -> NDArray[Any]:
     Where the first term is beyond 1 the sum cancels badly, and 1 - exp(-first) is as good.
     """
     import numpy as np
-    from scipy.special import gammaln
 
     first = m * np.maximum(1 - g, 0) ** (m - 1)
+    ways, j = _log_ways(m)
+    left = 1 - j * g
+    terms = np.exp(ways + (m - 1) * np.log(np.where(left > 0, left, 1.0)))
     p = np.zeros_like(g)
-    for j in range(1, min(m, 20) + 1):
-        ways = gammaln(m + 1) - gammaln(j + 1) - gammaln(m - j + 1)
-        left = 1 - j * g
-        term = np.exp(ways + (m - 1) * np.log(np.where(left > 0, left, 1.0)))
-        p += (-1) ** (j - 1) * np.where(left > 0, term, 0.0)
+    for sign, term in zip(cycle((1, -1)), np.where(left > 0, terms, 0.0), strict=False):
+        p += sign * term
     return np.clip(np.where(first > 1, 1 - np.exp(-first), p), 1e-300, 1.0)

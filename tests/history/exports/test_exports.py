@@ -8,7 +8,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from history.made import append, bits, frames_of, info_of, infos, plans, random_frames, written
+from history.made import (
+    append,
+    bits,
+    exported,
+    frames_of,
+    info_of,
+    infos,
+    plans,
+    random_frames,
+    same_frames,
+    same_numbers,
+    written,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,35 +40,6 @@ HOSTILE = RunInfo(
     scalars=("loss", "step", "layers/a/b", "scalars/x", "-1", "", "a\r\nb", " padded "),
 )
 WORDS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf, None: MISSING}
-
-
-def exported(folder: Path, info: RunInfo, frames, to: str, name: str) -> Path:
-    written(folder / "run", info, frames)
-    source = open_run(folder / "run")
-    assert export_run(source, to, folder / name) == len(frames)
-    source.close()
-    return folder / name
-
-
-def same_numbers(left, right) -> bool:
-    """Are the arrays equal by bits, but for which NaN it is?"""
-    left, right = np.asarray(left), np.asarray(right)
-    plain = ~np.isnan(left)
-    return (
-        left.shape == right.shape
-        and np.array_equal(is_missing(left), is_missing(right))
-        and np.array_equal(np.isnan(left), np.isnan(right))
-        and left[plain].tobytes() == right[plain].tobytes()
-    )
-
-
-def same_frames(left, right) -> bool:
-    return all(
-        a[:4] == b[:4]
-        and same_numbers(a.scalars, b.scalars)
-        and same_numbers(a.layers.reshape(-1), b.layers.reshape(-1))
-        for a, b in zip(left, right, strict=True)
-    )
 
 
 @given(plans())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from history.made import info_of, random_frames, written
+from history.made import exported, info_of, random_frames, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -273,14 +273,14 @@ def test_event_files_torn_at_any_byte_or_damaged_give_what_is_whole(tmp_path):
         assert found.damage
 
 
-@pytest.mark.parametrize("to", ["csv", "tensorboard"])
+@pytest.mark.parametrize("to", ["csv", "json", "parquet", "tensorboard"])
 def test_what_was_exported_is_read_back_with_its_layers(tmp_path, to):
     info = info_of(fields=0)
     info = type(info)(layers=info.layers, fields=("grad_l2", "weight_l2"), scalars=("loss", "lr"))
     frames = random_frames(info, 5)
     written(tmp_path / "run", info, frames)
-    export_run(open_run(tmp_path / "run"), to, tmp_path / "out.csv")
-    found = history(tmp_path / "out.csv")
+    export_run(open_run(tmp_path / "run"), to, tmp_path / f"out.{to}")
+    found = history(tmp_path / f"out.{to}")
 
     assert [each.name for each in found.info.layers] == [each.name for each in info.layers]
     for i, layer in enumerate(info.layers):
@@ -358,8 +358,21 @@ SAMPLES = {
     "a.jsonl": b'{"step": 1, "layers": {"a": {"grad_l2": 1}}, "b": {"c": 2}}\n{"step": 2}\n',
     "trainer_state.json": json.dumps(STATE).encode(),
     "events.out.tfevents.1": events(("loss", 1.0), ("grad_norm/a", 2.0)),
+    "run.json": b"",
+    "run.parquet": b"",
 }
 FEW, MANY = 1000, 5000
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """Give a small file of each format; those that only we write are exported."""
+    folder, info = tmp_path_factory.mktemp("samples"), info_of(layers=1, scalars=1, fields=1)
+    made = {
+        name: exported(folder / to, info, random_frames(info, 2), to, name).read_bytes()
+        for name, to in (("run.json", "json"), ("run.parquet", "parquet"))
+    }
+    return {**SAMPLES, **made}
 
 
 @pytest.mark.parametrize(
@@ -367,8 +380,8 @@ FEW, MANY = 1000, 5000
     [pytest.param(FEW, id="ci"), pytest.param(MANY, id="full", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("name", SAMPLES)
-def test_mutants_do_no_harm(tmp_path, name, count):
-    draw, good, path = random.Random(name), SAMPLES[name], tmp_path / name
+def test_mutants_do_no_harm(tmp_path, samples, name, count):
+    draw, good, path = random.Random(name), samples[name], tmp_path / name
     read = 0
     for _ in range(count):
         mutant = bytearray(good)
@@ -388,15 +401,17 @@ def test_mutants_do_no_harm(tmp_path, name, count):
 
 
 @pytest.mark.parametrize("entry", list(importer), ids=lambda entry: entry.name)
-def test_every_importer_recognises_its_own_and_leaves_the_rest_alone(tmp_path, entry):
+def test_every_importer_recognises_its_own_and_leaves_the_rest_alone(tmp_path, samples, entry):
     every = {
         "csv": {"a.csv", "b.csv"},
+        "json": {"run.json"},
         "jsonl": {"a.jsonl"},
+        "parquet": {"run.parquet"},
         "tensorboard": {"events.out.tfevents.1"},
         "trainer-state": {"trainer_state.json"},
     }
     own = every[entry.name]
-    known = {name for name, data in SAMPLES.items()
+    known = {name for name, data in samples.items()
              if entry.options["recognise"](tmp_path / name, data)}  # fmt: skip
 
     assert known == own

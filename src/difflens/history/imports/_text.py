@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ class Lines:
         self.path = path
         self.number, self.whole = 0, True
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Generator[str, None, None]:
         """Yield line by line, none of them longer than the limit."""
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as file:

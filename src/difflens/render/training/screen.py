@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...escape import for_terminal
 from ...records import View
 from ...runs import Diagnosed
+from ...terminal import cut
 from ..colors import painter
 from ..numbers import plural, short
 from .diagnosis import verdict
@@ -50,7 +51,7 @@ def screen(
     `drawn` is the heat map, fitted to the width already.
     """
     paint = painter(view.color)
-    top = [paint(_state(seen)[: view.width], "verdict"), *_numbers(seen, view.width)]
+    top = [paint(cut(_state(seen), view.width), "verdict"), *_numbers(seen, view.width)]
     bottom = _findings(found, view, height)
     room = height - len(top) - len(bottom)
     middle = _map(drawn, view.width, room)
@@ -95,7 +96,7 @@ def _numbers(seen: Seen, width: int) -> list[str]:
     others = {"gradient norm": seen.gradient_norm, **seen.scalars}
     told = [f"{for_terminal(name)} {_told(value)}" for name, value in others.items()
             if value is not None]  # fmt: skip
-    return [line + sparkline(seen.losses, width - len(line)), "  ".join(told)[:width]]
+    return [line + sparkline(seen.losses, width - len(line)), cut("  ".join(told), width)]
 
 
 def _told(value: float) -> str:
@@ -132,7 +133,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 def _map(drawn: str, width: int, room: int) -> list[str]:
     title, *rest = drawn.splitlines() or [""]
-    lines = [_cut(title, width), *(line for line in rest if line)]
+    lines = [cut(title, width), *(line for line in rest if line)]
     return lines[:room] if title and room > 3 else []
 
 
@@ -140,17 +141,13 @@ def _findings(found: Diagnosed | None, view: View, height: int) -> list[str]:
     if found is None:
         return []
     paint = painter(view.color)
-    lines = [paint(verdict(found)[: view.width], "verdict")]
+    lines = [paint(cut(verdict(found), view.width), "verdict")]
     most = _MOST_FINDINGS if height > 16 else 1
     for each in found.findings[:most]:
         since = "" if each.since_step is None else f" since step {each.since_step}"
         text = f"{each.severity}: {each.name}{since}: {for_terminal(each.text, 400)}"
-        lines.append(paint(_cut(text, view.width), _SIGNS[each.severity]))
+        lines.append(paint(cut(text, view.width), _SIGNS[each.severity]))
     hidden = len(found.findings) - most
     if hidden > 0:
-        lines[-1] = _cut(f"and {hidden + 1} more: difflens diagnose {found.run}", view.width)
+        lines[-1] = cut(f"and {hidden + 1} more: difflens diagnose {found.run}", view.width)
     return ["", *lines]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

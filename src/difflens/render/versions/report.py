@@ -30,7 +30,8 @@ def report(result: DifferentialDebuggingReport) -> Document:
         mood=_mood(result),
         parts=(
             *part("Best", [Line(value(said), name.replace("_", " "))
-                           for name, said in result.model_summary.items()]),
+                           for name, said in result.model_summary.items()
+                           if name != "total_models"]),  # it counts snapshots, as the opening says
             *_histories(result.histories),
             *trade_offs(result.pareto),
             *ranking(result.ranks),
