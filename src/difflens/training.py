@@ -36,6 +36,7 @@ def monitor(
     stop_on: Literal["warning", "critical"] | None = None,
     policy: Policy | None = None,
     fused: bool = True,
+    directions: bool = False,
 ) -> Monitor:
     """Watch a PyTorch model train, in a `with`; `step` on what it gives closes each frame.
 
@@ -50,7 +51,9 @@ def monitor(
     check(every, budget, ranks, activations, updates, diagnose_every, stop_on)
 
     folder = Path(run)
-    options = Options(folder.name, every, budget, activations, ranks, scaler, updates, fused)
+    options = Options(
+        folder.name, every, budget, activations, ranks, scaler, updates, fused, directions
+    )
     from .watching.alarm import Alarm
 
     alarm = Alarm(diagnose_every, on_finding, stop_on, policy or Policy(), str(folder))

@@ -104,8 +104,10 @@ def finished(exact, parameters, optimizers, switches) -> None:
             each.grad.div_(switches["divide"])
     before = [each.detach().clone() for each in parameters] if wanted else []
     figures = reference(parameters, before) if wanted else None
-    if switches["clip"]:
-        torch.nn.utils.clip_grad_norm_(parameters, switches["clip"])
+    clip = switches["clip"]
+    if clip is not None:
+        cut = clip if callable(clip) else torch.nn.utils.clip_grad_norm_
+        cut(parameters, *(() if callable(clip) else (clip,)))
     for each in optimizers if switches["calls_step"] else ():
         each.step() if scaler is None else scaler.step(each)
     if scaler is not None:

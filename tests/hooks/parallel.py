@@ -20,7 +20,7 @@ def network() -> Any:
     )
 
 
-def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, **how) -> None:
+def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, clip=None, **how) -> None:
     """Train on this rank's part of each batch."""
     torch.manual_seed(1)
     data, targets = torch.randn(steps, 32, 20), torch.randint(0, 5, (steps, 32))
@@ -30,6 +30,10 @@ def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, **how)
         for x, y in zip(data, targets, strict=True):
             loss = nn.functional.cross_entropy(model(x[part]), y[part])
             loss.backward()
+            if hasattr(model, "clip_grad_norm_") and clip is not None:
+                model.clip_grad_norm_(clip)  # FSDP's first kind has the norm of all ranks there
+            elif clip is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
             optimizer.step()
             optimizer.zero_grad()
             watch.step(loss)
@@ -50,6 +54,16 @@ def rank_of_many(  # noqa: PLR0917  spawn hands them over by place
     model = network()
     if kind == "ddp":
         model = nn.parallel.DistributedDataParallel(model)
+    elif kind == "ddp with views":
+        model = nn.parallel.DistributedDataParallel(
+            model, gradient_as_bucket_view=True, static_graph=True
+        )
+    elif kind.startswith("flat"):
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        how_flat = {"use_orig_params": kind != "flat alone", "device_id": torch.device("cpu")}
+        model[0] = FullyShardedDataParallel(model[0], **how_flat)
+        model = FullyShardedDataParallel(model, **how_flat)
     else:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard

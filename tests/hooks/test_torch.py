@@ -158,27 +158,6 @@ def test_gradients_that_nobody_clears_are_noticed(tmp_path, clears, kept):
     assert values == [kept] * 3
 
 
-def test_a_clipped_gradient_is_shown_as_it_was_before(tmp_path):
-    model = mlp()
-    wanted = trained(model, tmp_path / "run", steps=6, clip=0.05)
-
-    frames, info = read(tmp_path / "run")
-    place = info.scalars.index("clip_factor")
-    # The first step finds out that gradients are touched; from then on the factor is known.
-    for frame, exact in zip(frames[1:], wanted[1:], strict=True):
-        total = np.sqrt(np.square(exact[0]).sum())
-        assert frame.scalars[place] == pytest.approx(0.05 / (total + 1e-6), rel=1e-4)
-        np.testing.assert_allclose(frame.layers[0], exact[0], rtol=1e-4)
-    assert info.gradient == "unscaled, before clipping"
-
-
-def test_dividing_by_the_steps_accumulated_is_not_taken_for_clipping(tmp_path):
-    trained(mlp(), tmp_path / "run", steps=6, divide=4.0)
-
-    frames, info = read(tmp_path / "run")
-    assert {frame.scalars[info.scalars.index("clip_factor")] for frame in frames[1:]} == {1.0}
-
-
 @pytest.mark.parametrize("handed_in", [True, False])
 def test_under_a_scaler_gradients_are_unscaled(tmp_path, handed_in):
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)

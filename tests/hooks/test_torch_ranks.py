@@ -7,15 +7,16 @@ import pytest
 from hooks.loops import read
 from hooks.parallel import STEPS, loop, network, rank_of_many
 
+from difflens.history.frame import is_missing
 from difflens.runs import LAYER_FIELDS
 
 torch = pytest.importorskip("torch")
 
 
-def alone(folder):
+def alone(folder, **how):
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2, eps=1e-3)
-    loop(model, optimizer, 0, 1, folder)
+    loop(model, optimizer, 0, 1, folder, **how)
     return read(folder)
 
 
@@ -28,7 +29,7 @@ def together(kind, folder, **how):
     )
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+@pytest.mark.parametrize("kind", ["ddp", "fsdp", "flat"])
 def test_two_processes_record_the_frames_of_one(tmp_path, kind):
     frames, info = alone(tmp_path / "one")
     together(kind, tmp_path / "two")
@@ -47,6 +48,44 @@ def test_two_processes_record_the_frames_of_one(tmp_path, kind):
     assert [each.name for each in (tmp_path / "two").iterdir()] == ["frames-000.dlr"]
 
 
+@pytest.mark.parametrize("kind", ["ddp", "ddp with views", "fsdp", "flat"])
+def test_clipped_gradients_of_two_processes_are_shown_as_they_were_before(tmp_path, kind):
+    """The clipped ones' norm is 0.05 at every step; data parallelism adds ranks late."""
+    frames, info = alone(tmp_path / "one", clip=0.05, directions=True)
+    together(kind, tmp_path / "two", clip=0.05, directions=True)
+
+    merged, told = read(tmp_path / "two")
+    assert told.gradient == "unscaled, before clipping"
+    place = info.scalars.index("clip_factor")
+    assert len(merged) == STEPS
+    for left, right in zip(frames, merged, strict=True):
+        assert np.sqrt(np.square(left.layers[0]).sum()) > 0.1
+        np.testing.assert_allclose(right.layers[:7], left.layers[:7], rtol=1e-4, atol=1e-8)
+        if kind.startswith("ddp"):
+            np.testing.assert_allclose(right.layers[7:], left.layers[7:], rtol=1e-3, atol=1e-6)
+        else:  # a mean and a cosine of shards would be those of parts
+            assert is_missing(right.layers[7:]).all()
+        assert right.scalars[place] == pytest.approx(left.scalars[place], rel=1e-4)
+
+
+def test_a_flat_tensor_without_its_parameters_is_one_layer(tmp_path):
+    """What FSDP's first kind makes of a module where it does not keep the parameters."""
+    frames, _ = alone(tmp_path / "one", clip=0.05)
+    together("flat alone", tmp_path / "two", clip=0.05)
+
+    merged, told = read(tmp_path / "two")
+    assert [(each.name, each.shape) for each in told.layers] == [
+        ("0._flat_param", (693,)), ("_flat_param", (668,)),
+    ]  # fmt: skip
+    for left, right in zip(frames, merged, strict=True):
+        for field in (0, 5, 6):  # norms
+            squares = np.square(left.layers[field].astype(np.float64))
+            wanted = np.sqrt([squares[:2].sum(), squares[2:].sum()])
+            np.testing.assert_allclose(right.layers[field], wanted, rtol=1e-4)
+        largest = [left.layers[2, :2].max(), left.layers[2, 2:].max()]
+        np.testing.assert_allclose(right.layers[2], largest, rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_each_rank_can_write_its_own_file(tmp_path, kind):
     frames, _ = alone(tmp_path / "one")
@@ -59,6 +98,20 @@ def test_each_rank_can_write_its_own_file(tmp_path, kind):
     # Data parallelism has the whole gradient on each rank, shards add up to it.
     times = 2 if kind == "ddp" else 1
     np.testing.assert_allclose(squares[0] + squares[1], whole * times, rtol=1e-4)
+    assert all(("on this rank" in info.gradient) == (kind != "ddp") for _, info in parts)
+
+
+def test_means_of_a_rank_of_its_own_are_over_what_lies_there(tmp_path):
+    """Row by row the first rank has 17 of 33, 9 of 17 and 3 of 5."""
+    frames, info = alone(tmp_path / "one")
+    together("fsdp", tmp_path / "two", ranks="each")
+
+    rows = np.array([layer.shape[0] for layer in info.layers])
+    here = np.ceil(rows / 2) / rows
+    first, second = (read(tmp_path / "two", rank)[0] for rank in range(2))
+    for whole, left, right in zip(frames, first, second, strict=True):
+        added = here * left.layers[1] + (1 - here) * right.layers[1]
+        np.testing.assert_allclose(added, whole.layers[1], rtol=1e-4)
 
 
 def test_ranks_agree_on_which_steps_to_read(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from ..errors import InvalidConfig
@@ -17,10 +18,12 @@ from ..runs import MISSING_BITS
 from . import Reading, Sink
 from .sampling import Sampling
 from .torch_activations import Activations, behind_layers
-from .torch_frames import Frames, Raw, unknown
-from .torch_info import identities, info_of
+from .torch_clipping import Between, Clipping, unknown
+from .torch_directions import Directions
+from .torch_frames import Frames, Raw
+from .torch_info import AS_USED, identities, info_of
 from .torch_late import promised
-from .torch_layers import bare, parameters_of
+from .torch_layers import bare, local, parameters_of
 from .torch_modes import Modes
 from .torch_optimizers import Stepper, steppers
 from .torch_probe import Probe
@@ -47,6 +50,7 @@ class Options(NamedTuple):
     scaler: Any = None
     updates: Any = "auto"  # readings between two looks at weights and their updates
     fused: bool = True
+    directions: bool = False  # means of gradients, and their cosines to the last reading's
 
 
 class TorchHook:
@@ -64,7 +68,12 @@ class TorchHook:
         self._ranks = Ranks(options.ranks)
         self._optimizers = steppers(optimizer)
         self._optimised = identities(self._optimizers) if self._optimizers else None
-        self._counts = np.array([each.parameter.numel() for each in self._watched], np.float64)
+        # Where each rank writes what it has, means are over that.
+        counts = [
+            prod(each.shape) if self._ranks.merges else local(each.parameter).numel()
+            for each in self._watched
+        ]
+        self._counts = np.array(counts, np.float64)
         self._blank = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
         self._usual = torch.float32
         self._process, self.is_quiet, self._is_closed = os.getpid(), False, False
@@ -74,6 +83,8 @@ class TorchHook:
 
     def attach(self, sink: Sink, first_step: int = 0) -> None:
         """Put the hooks on; from now on the sink gets readings."""
+        import numpy as np
+
         self._sink, self._step_number = sink, first_step
         self._sampling = Sampling(self._options.every, self._options.budget)
         self._scaling = Scaling(self._options.scaler)
@@ -82,19 +93,23 @@ class TorchHook:
         self._modes = Modes(bare(self._model))
         self._parameters = [each.parameter for each in self._watched]
         self._all = list(range(len(self._parameters)))
+        clipping = Clipping(self._say_as_used)
         self._frames = Frames(
             self._counts,
+            clipping,
             blank=self._blank,
             ranks=self._ranks,
-            shares=shares_of(self._parameters, self._ranks.rank),
+            shares=shares_of(self._watched, self._ranks.rank),
+            is_sharded=np.array([each.is_sharded for each in self._watched], bool),
             has_activations=bool(self._options.activations),
         )
+        self._directions = Directions(self._parameters) if self._options.directions else None
         self._readers = Readers(self._parameters, fused=self._options.fused)
         optimised = self._optimised
-        chosen = [p for p in self._parameters if optimised is None or id(p) in optimised]
-        # Data parallelism adds the other ranks' gradients after the hook that the probe hangs on.
-        self._probe = Probe(chosen, compares="before" in self.info.gradient)
-        self._frames.clip_of = self._probe.clip_of
+        chosen = [
+            each for each in self._watched if optimised is None or id(each.parameter) in optimised
+        ]
+        self._probe = Probe(chosen, clipping, waits=self._ranks.count > 1)
         self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
         self._updates = self._options.updates
         if self._updates == "auto":
@@ -102,9 +117,9 @@ class TorchHook:
             self._updates = 1 if on_processor else _UPDATES_ON_A_DEVICE
         self._lr: Any = None
         self._scale: Any = None
-        self._factor: Callable[[], float | None] = unknown
+        self._factor: Callable[[], Between | None] = unknown
         self._carried: dict[str, Any] = {}
-        self._is_asleep, self._dozed = False, 0
+        self._is_asleep, self._is_away, self._dozed = False, False, 0
         self._recorded, self._next_decision = 0, _DECISIONS
         self._last = time.perf_counter()
         self._stepper = Stepper(self, self._optimizers, self._parameters)
@@ -115,6 +130,10 @@ class TorchHook:
         if not self.is_quiet:
             self.is_quiet = True
             self._sink.fail(error)
+
+    def _say_as_used(self) -> None:
+        """Say in the run that gradients cannot be shown as they were; on the recorder's thread."""
+        self._sink.note("fact", "gradients are as the optimizer got them", gradient=AS_USED)
 
     @property
     def writes(self) -> bool:
@@ -128,7 +147,8 @@ class TorchHook:
 
     def before_step(self, optimizer: Any, places: list[int]) -> None:
         """Read the gradients that an optimizer is about to use."""
-        if not self._wanted or self.is_elsewhere:
+        self._is_away = self.is_elsewhere
+        if not self._wanted or self._is_away:
             return
         begun = time.perf_counter()
         self._read_gradients(optimizer, places)
@@ -138,8 +158,11 @@ class TorchHook:
         self._spent += time.perf_counter() - begun
 
     def _read_gradients(self, optimizer: Any, places: list[int]) -> None:
-        self._scaling.look(optimizer)
+        if not self._scaling.is_sought:
+            self._scaling.look(optimizer)
         self._readers.gradients(places)
+        if self._directions is not None:
+            self._directions.read(places)
         self._factor = self._probe.factor()
         scale = self._scaling.of(optimizer)
         if scale is not None:
@@ -153,7 +176,7 @@ class TorchHook:
 
     def after_step(self, places: list[int]) -> None:
         """Read the weights that an optimizer has just moved."""
-        if self.is_elsewhere:
+        if self._is_away:
             return
         begun = time.perf_counter()
         self._steps += 1
@@ -261,7 +284,7 @@ class TorchHook:
         moved = bool(self._steps) or not self._optimizers
         raw = Raw(
             self._step_number, scalars, self._readers.take(), self._factor, self._scale, active,
-            moved,
+            moved, None if self._directions is None else self._directions.take(),
         )  # fmt: skip
         self._factor, self._scale = unknown, None
         make, times = self._frames, (time.time(), time.monotonic())
@@ -347,6 +370,8 @@ class TorchHook:
         if self._activations is not None:
             self._activations.close()
         self._readers.close()
+        if self._directions is not None:
+            self._directions.close()
         self._scaling.close()
         self._modes.close()
         self._model, self._watched, self._parameters, self._optimizers = None, [], [], []

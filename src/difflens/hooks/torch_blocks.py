@@ -49,10 +49,11 @@ def block(sums: Sums, counts: Any, blank: Any, factor: float = 1.0) -> Any:
     return made
 
 
-def whole_block(gradient: Any, weights: Any, counts: Any, factor: float = 1.0) -> Any:
+def whole_block(gradient: Any, weights: Any, counts: Any, factor: Any = 1.0) -> Any:
     """Give the block of a step in which every layer was read, or the blocks of many such steps.
 
-    What it divides and roots may not be finite; the recorder's thread does not mind.
+    Of many, `factor` may be one for each, in an array that fits the blocks. What is divided and
+    rooted here may not be finite; the recorder's thread does not mind.
     """
     import numpy as np
 
@@ -63,6 +64,6 @@ def whole_block(gradient: Any, weights: Any, counts: Any, factor: float = 1.0) -
     made[..., 1, :] = columns[..., 1, :] / np.fmax(finite, 1)
     made[..., 2:5, :] = columns[..., 2:5, :]
     made[..., 5:, :] = np.sqrt(moved[..., ::5, :])  # squares and moves, the first and the last
-    if factor != 1.0:
+    if not isinstance(factor, float) or factor != 1.0:
         made[..., :3, :] /= factor
     return made

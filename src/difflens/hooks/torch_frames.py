@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from .torch_activations import FIELDS
 from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
+from .torch_clipping import Between, Clipping, one
+from .torch_directions import rows_of
 from .torch_late import kept
 from .torch_readers import finished
 from .torch_readings import COLUMNS, ProcessorReader
@@ -24,24 +26,33 @@ class Raw(NamedTuple):
     number: int
     scalars: dict[str, Any]
     begun: list[Any]  # kind, reader and promise of each
-    factor: Callable[[], float | None]  # what gradients were multiplied by since backward
+    factor: Callable[[], Between | None]  # what gradients were multiplied by since backward
     scale: tuple[Any, bool] | None  # the loss scale, and whether gradients still have it
     active: dict[int, Any]
     moved: bool  # did an optimizer step?
+    directions: list[Any] | None = None  # means and cosines, where they are asked for
 
 
 class Frames:
     """Knows the layers, and in which order frames have them."""
 
     def __init__(
-        self, counts: Any, *, blank: Any, ranks: Any, shares: Any, has_activations: bool
+        self,
+        counts: Any,
+        clipping: Clipping,
+        *,
+        blank: Any,
+        ranks: Any,
+        shares: Any,
+        is_sharded: Any,
+        has_activations: bool,
     ) -> None:
         """Take what does not change from frame to frame."""
-        self._counts, self._blank, self._ranks, self._shares = counts, blank, ranks, shares
-        self._has_activations = has_activations
+        self._counts, self._clipping = counts, clipping
+        self._blank, self._ranks, self._shares = blank, ranks, shares
+        self._is_sharded, self._has_activations = is_sharded, has_activations
         self._all = list(range(len(counts)))
         self._order, self._in_order = self._all, True
-        self.clip_of: Callable[[float | None], float | None] = lambda factor: factor
 
     def arrange(self, order: list[int]) -> None:
         """Give the layers in this order from now on."""
@@ -54,7 +65,8 @@ class Frames:
             (_, gradient), (_, weights) = (
                 reader.answer(promise) for _, reader, promise in raw.begun
             )
-            made = whole_block(gradient, weights, self._counts, self._divisor(raw, told))
+            divisor = self._divisor(raw, told, gradient)
+            made = whole_block(gradient, weights, self._counts, divisor)
         else:
             sums = finished(raw.begun, len(self._counts))
             sums.has_moves[:] = sums.has_weights & raw.moved
@@ -64,7 +76,10 @@ class Frames:
                     told["loss"] = loss
                 if not self._ranks.writes:
                     return None
-            made = block(sums, self._counts, self._blank, self._divisor(raw, told))
+            divisor = self._divisor(raw, told, sums.gradient)
+            made = block(sums, self._counts, self._blank, divisor)
+        if raw.directions is not None:
+            made = self._with_directions(made, raw.directions, divisor)
         if self._has_activations:
             made = self._with_activations(made, raw.active)
         return told, made if self._in_order else made[:, self._order]
@@ -80,23 +95,20 @@ class Frames:
             np.frombuffer(b"".join([raw.begun[which][2][1] for raw in raws])).reshape(shape)
             for which in (GRADIENT, WEIGHTS)
         )
-        made = whole_block(gradients, weights, self._counts)
+        told = [{name: kept(value) for name, value in raw.scalars.items()} for raw in raws]
+        divisors = list(map(self._divisor, raws, told, gradients))
+        by_frame = np.array(divisors)[:, None, None]
+        same = divisors.count(1.0) == len(divisors)
+        made = whole_block(gradients, weights, self._counts, 1.0 if same else by_frame)
         if not self._in_order:
             made = made[..., self._order]
-        return [(self._usual_scalars(raw), one) for raw, one in zip(raws, made, strict=True)]
-
-    def _usual_scalars(self, raw: Raw) -> dict[str, float]:
-        told = {name: kept(value) for name, value in raw.scalars.items()}
-        self._divisor(raw, told)
-        return told
+        return list(zip(told, made, strict=True))
 
     def _is_usual(self, raw: Raw) -> bool:
-        """Is it whole, from the processor, with gradients that nothing touched?"""
+        """Is it whole, from the processor, and nothing beside it?"""
         return (
-            raw.scale is None
+            raw.directions is None
             and not self._has_activations
-            and raw.factor in {one, unknown}
-            and "clip_factor" not in raw.scalars
             and self._is_whole(raw)
             and all(
                 type(reader) is ProcessorReader and not promise[2]
@@ -116,19 +128,32 @@ class Frames:
             and all(each.always_counts and promise[0] == self._all for _, each, promise in begun)
         )
 
-    def _divisor(self, raw: Raw, told: dict[str, float]) -> float:
+    def _divisor(self, raw: Raw, told: dict[str, float], gradient: Any) -> float:
         """Find what gradients are to be divided by, and put scale and clip among the scalars."""
+        if raw.factor is one and raw.scale is None and "clip_factor" not in told:
+            told["clip_factor"] = 1.0  # the usual step, without a call more
+            return 1.0
         divisor, between = 1.0, raw.factor()
         if raw.scale is not None:
             told["loss_scale"] = kept(raw.scale[0])
             divisor = told["loss_scale"] if raw.scale[1] else 1.0
-            if between is not None and not raw.scale[1] and between != 1.0:
-                between *= told["loss_scale"]
-        clip = told.get("clip_factor", self.clip_of(between))
+            if between is not None and not raw.scale[1] and between.factor != 1.0:
+                between = between._replace(factor=between.factor * told["loss_scale"])
+        clip = told.get("clip_factor")
+        if clip is None:
+            clip = self._clipping.clip_of(between, gradient[:, 2])
         if clip is not None:
             told["clip_factor"] = clip
             divisor *= clip if clip > 0 else 1.0
         return divisor
+
+    def _with_directions(self, made: Any, read: list[Any], divisor: float) -> Any:
+        import numpy as np
+
+        rows = rows_of(read, made.shape[1], blank=self._blank, divisor=divisor)
+        if self._ranks.merges:  # of shards each rank would know its part's alone
+            rows[:, self._is_sharded] = self._blank
+        return np.concatenate([made, rows])
 
     def _with_activations(self, made: Any, active: dict[int, Any]) -> Any:
         import numpy as np
@@ -139,13 +164,3 @@ class Frames:
             known = ~np.isnan(values) | (np.arange(len(FIELDS)) < 2)  # mean, spread
             rows[known, place] = values[known]
         return np.concatenate([made, rows])
-
-
-def one() -> float | None:
-    """Promise that nothing touched the gradients."""
-    return 1.0
-
-
-def unknown() -> float | None:
-    """Promise nothing."""
-    return None

@@ -7,9 +7,12 @@ from typing import Any
 
 from ..runs import LAYER_FIELDS, STEP_SCALARS, RunInfo
 from .torch_activations import FIELDS
+from .torch_directions import FIELDS as DIRECTIONS
 from .torch_layers import Watched, facts_of, layer_of
 
 SCALARS = (*STEP_SCALARS, "optimizer_steps", "grad_kept")
+# What a run says from the step on at which gradients were changed by more than one factor.
+AS_USED = "unscaled, as the optimizer got them: changed since backward, and not by one factor"
 _PLAIN = (int, float, str, bool, tuple)
 
 
@@ -35,7 +38,11 @@ def info_of(
     return RunInfo(
         options.name,
         layers=layers,
-        fields=(*LAYER_FIELDS, *(FIELDS if options.activations else ())),
+        fields=(
+            *LAYER_FIELDS,
+            *(DIRECTIONS if options.directions else ()),
+            *(FIELDS if options.activations else ()),
+        ),
         scalars=SCALARS,
         framework=f"torch {torch.__version__}",
         device=", ".join(sorted({str(each.parameter.device) for each in watched})),
@@ -43,18 +50,20 @@ def info_of(
         budget=options.budget if options.every == "auto" else None,
         rank=0 if ranks.merges else ranks.rank,
         ranks=ranks.count,
-        gradient=_gradient(watched, ranks),
+        gradient=_gradient(watched, optimizers, ranks),
         optimizer=_settings(optimizers),
         facts={**facts_of(model, watched, optimised), **seen.get("facts", {})},
     )
 
 
-def _gradient(watched: list[Watched], ranks: Any) -> str:
+def _gradient(watched: list[Watched], optimizers: list[Any], ranks: Any) -> str:
     """Say which gradient is read."""
-    sharded = any(getattr(each.parameter, "placements", None) for each in watched)
-    if ranks.count > 1 and not sharded:
-        return "unscaled, after clipping"
-    part = "; the part that lies on this rank" if sharded and not ranks.merges else ""
+    sharded = any(each.is_sharded for each in watched)
+    part = ""
+    if sharded and not ranks.merges:
+        part = "; the part that lies on this rank"
+    elif ranks.count > 1 and not sharded and not optimizers:
+        part = "; of one rank, before the others' are added"
     return f"unscaled, before clipping{part}"
 
 

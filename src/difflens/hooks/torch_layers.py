@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..runs import Layer
+from .torch_flat import Part, parts_of
 
 # How torch names a dtype, and how the house does.
 DTYPES = {
     "torch.float64": "F64", "torch.float32": "F32", "torch.float16": "F16",
     "torch.bfloat16": "BF16", "torch.complex64": "C64",
 }  # fmt: skip
+# What torch.compile and FSDP put between the names of a module and its owner.
+_WRAPPED = frozenset({"_orig_mod", "_fsdp_wrapped_module"})
 ACTIVATIONS = frozenset({
     "ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish",
     "Tanh", "Sigmoid", "Hardtanh", "Hardsigmoid", "Hardswish", "Softplus", "Softsign", "LogSigmoid",
@@ -27,6 +30,17 @@ class Watched(NamedTuple):
     module_name: str
     module: Any
     role: str
+    part: Part | None = None  # where a flat tensor holds it, and this rank a part
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole, wherever its parts lie."""
+        return tuple(self.parameter.shape) if self.part is None else self.part.shape
+
+    @property
+    def is_sharded(self) -> bool:
+        """Does this rank hold a part only?"""
+        return self.part is not None or bool(getattr(self.parameter, "placements", None))
 
 
 def bare(model: Any) -> Any:
@@ -50,16 +64,18 @@ def is_compiled(model: Any) -> bool:
 
 def parameters_of(model: Any) -> list[Watched]:
     """List every parameter of floats once, under its first name, in order of registration."""
-    found, seen = [], set()
+    found = []
+    parts, seen = parts_of(model)
     for module_name, module in bare(model).named_modules():
-        clean = module_name.replace("_orig_mod.", "").removesuffix("._orig_mod")
+        clean = ".".join(each for each in module_name.split(".") if each not in _WRAPPED)
         for own, parameter in module.named_parameters(recurse=False):
             is_number = parameter.is_floating_point() or parameter.is_complex()
             if id(parameter) in seen or not is_number or parameter.device.type == "meta":
                 continue
             seen.add(id(parameter))
             name = f"{clean}.{own}" if clean else own
-            found.append(Watched(name, parameter, clean, module, own))
+            part = parts.get(id(parameter))
+            found.append(Watched(name, parameter, clean, module, own, part))
     return found
 
 
@@ -78,7 +94,7 @@ def layer_of(
     parameter = each.parameter
     return Layer(
         each.name,
-        tuple(parameter.shape),
+        each.shape,
         class_of(each.module),
         "bias" if "bias" in each.role else "weight" if "weight" in each.role else each.role,
         depth,

@@ -48,6 +48,7 @@ class Stepper:
         self._places = {id(each): place for place, each in enumerate(parameters)}
         self._parameters = parameters
         self._own: dict[int, tuple[int, list[int]]] = {}
+        self._now: list[int] = []  # of the optimizer that steps
         self._handles: list[Any] = []
         self.attach()
 
@@ -79,13 +80,14 @@ class Stepper:
 
     def _before(self, optimizer: Any, _args: Any, _options: Any) -> None:
         try:
-            self._moments.before_step(optimizer, self.places(optimizer))
+            self._now = self.places(optimizer)
+            self._moments.before_step(optimizer, self._now)
         except Exception as error:  # noqa: BLE001  nothing of ours reaches the loop
             self._moments.fail(error)
 
-    def _after(self, optimizer: Any, _args: Any, _options: Any) -> None:
+    def _after(self, _optimizer: Any, _args: Any, _options: Any) -> None:
         try:
-            self._moments.after_step(self.places(optimizer))
+            self._moments.after_step(self._now)
         except Exception as error:  # noqa: BLE001
             self._moments.fail(error)
 

@@ -1,56 +1,84 @@
 """One small parameter, watched from backward to step: what happens to gradients in between.
 
 Nothing tells a hook that gradients were clipped, or not cleared. The version counter of one
-gradient does, at the cost of one hook a backward: changed between the backward and the step, the
-ratio of its norms is the factor that was applied; grown by one since the last step, the next
-backward added to it. Patching `clip_grad_norm_` was not taken: whoever imported it by name would
-not meet the patch.
+gradient does, at the cost of one hook a backward, which keeps a copy of its first numbers: changed
+between the backward and the step, they tell the factor that was applied; grown by one since the
+last step, the next backward added to it. Shards do not count their versions: of these the numbers
+are compared at every step. Patching `clip_grad_norm_` was not taken: whoever imported it by name
+would not meet the patch.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
-from math import isfinite, sqrt
-from struct import unpack_from
+from ctypes import c_char
 from typing import Any
 from weakref import ref
 
-from ..kernel import read
-from .torch_frames import one, unknown
+from .torch_clipping import Between, Clipping, one, unknown
 from .torch_late import later
-from .torch_layers import local
-from .torch_readings import ROW_BYTES
+from .torch_layers import Watched, local
 
 _LEAST = 8  # elements; fewer are all zero too easily
+_MOST = 1024  # elements that are kept
+_USUAL = frozenset({"torch.float64", "torch.float32", "torch.float16", "torch.bfloat16"})
 
 
 class Probe:
     """The parameter whose gradient is followed."""
 
-    def __init__(self, parameters: list[Any], *, compares: bool) -> None:
-        """Choose the smallest that trains; `compares` where no other rank adds to it later."""
-        trained = [each for each in parameters if each.requires_grad and each.is_leaf]
-        large = [each for each in trained if local(each).numel() >= _LEAST]
-        self._parameter = min(large or trained, key=lambda each: local(each).numel(), default=None)
-        self._compares, self._is_touched = compares, False
+    def __init__(self, watched: list[Watched], clipping: Clipping, *, waits: bool) -> None:
+        """Choose the smallest that trains; `waits` where other ranks' gradients are added to it.
+
+        Data parallelism adds them after the hook, before backward returns; shards have them.
+        """
+        trained = [
+            each for each in watched if each.parameter.requires_grad and each.parameter.is_leaf
+        ]
+        large = [each for each in trained if _size(each) >= _LEAST]
+        # Where the smallest has nothing but zeros the others are tried from the last on: what is
+        # in front of a dead layer is dead too, and what is behind it is not.
+        line = (large or trained)[::-1]
+        self._line = sorted(line, key=_size)[:1]
+        self._line += [each for each in line if each is not self._line[0]]
+        self._parameter: Any = None
+        self._origin: Any = None
+        self._is_flat = False
+        self._clipping, self._is_parallel = clipping, waits
         self._stepped: tuple[ref[Any], int] | None = None
-        self._version = -1
-        self._before: Callable[[], Any] | None = None
-        self._constant = 0.0
+        self._handle: Any = None
         self.backwards = 0  # since the last step of the optimizer
         self.kept: float | None = None
         self.wanted = True
-        self._table = array("q", bytes(32))
-        self._codes = {"torch.float64": 0, "torch.float32": 1, "torch.float16": 2,
-                       "torch.bfloat16": 3}  # fmt: skip
-        self._handle: Any = None
+        self.is_changed = False  # did something touch the gradient between backward and step?
+        self._next()
+
+    def _next(self) -> None:
+        """Follow the next parameter in line from now on."""
+        if not self._line:
+            return
+        self.detach()
+        chosen = self._line.pop(0)
+        self._parameter = chosen.parameter
+        # A part of a flat tensor gets its gradient at the end, and backward only tells the latter.
+        self._is_flat = chosen.part is not None
+        self._origin = self._parameter if chosen.part is None else chosen.part.flat
+        here, self._version = local(self._parameter), -1
+        self._is_shard = here is not self._parameter
+        self._waits = self._is_flat or (self._is_parallel and not self._is_shard)
+        # Of usual numbers in the memory of this process a copy is their bytes, at a tenth of the
+        # price of an operation of torch.
+        self._dtype = here.dtype if str(here.dtype) in _USUAL else None
+        self._count = here.numel()
+        self._window = c_char * (min(self._count, _MOST) * here.element_size())
+        self._address, self._view = 0, self._window()
+        self._before: Any = None
         self.attach()
 
     def attach(self) -> None:
         """Hang on the parameter."""
-        if self._handle is None and self._parameter is not None:
-            register = self._parameter.register_post_accumulate_grad_hook
+        if self._handle is None and self._origin is not None:
+            register = self._origin.register_post_accumulate_grad_hook
             self._handle = register(self._after_backward)
 
     def detach(self) -> None:
@@ -65,76 +93,134 @@ class Probe:
             gradient = parameter.grad
             if gradient is None:
                 return
-            version = gradient._version  # noqa: SLF001  the one sign of a change in place
+            self._version = version = gradient._version  # noqa: SLF001  the one sign of a change
             if self._stepped is not None:
                 then, before = self._stepped
-                self.kept = float(then() is gradient and version == before + 1)
+                same = then() is gradient
+                self.kept = float(same and version == before + 1)
+                if self._is_flat or (same and self._is_shard):
+                    self.kept = None  # added to, or cleared in place: nothing tells
                 self._stepped = None
             self.backwards += 1
-            self._version = version
+            if self.wanted and not self._waits:
+                self._before = self._copied(gradient)
+                return
             self._before = None
-            if self._is_touched and self.wanted and not gradient.is_sparse:
-                self._before = self._norm_of(gradient)
+            if self.wanted:
+                _at_the_end(self._complete)
         except Exception:  # noqa: BLE001  nothing of ours reaches the loop
             self._before = None
 
-    def _norm_of(self, gradient: Any) -> Callable[[], float]:
-        """Promise the norm: on the processor it is read at once, which costs less than a copy."""
-        gradient = local(gradient)
-        code = self._codes.get(str(gradient.dtype)) if gradient.is_cpu else None
-        if code is None or not gradient.is_contiguous():
-            copy = later(gradient)
-            return lambda: float(copy().double().norm())
-        out = bytearray(ROW_BYTES)
-        self._table[:] = array("q", (gradient.data_ptr(), 0, gradient.numel(), code))
-        read(self._table, out)
-        return lambda: sqrt(unpack_from("d", out)[0])
+    def _complete(self) -> None:
+        """Look at the gradient again, now that every rank's part is in it."""
+        try:
+            gradient = None if self._parameter is None else self._parameter.grad
+            if gradient is not None and self._handle is not None:
+                self._version = gradient._version  # noqa: SLF001
+                self._before = self._copied(gradient)
+        except Exception:  # noqa: BLE001
+            self._before = None
 
-    @property
-    def is_changed(self) -> bool:
-        """Did something touch the gradient between backward and now?"""
+    def _copied(self, gradient: Any) -> Any:
+        """Copy the first numbers: as bytes, or else as a tensor where they lie."""
+        if self._is_shard:
+            gradient = local(gradient)
+        if (
+            gradient.dtype is self._dtype
+            and gradient.is_cpu
+            and gradient.is_contiguous()
+            and gradient.numel() == self._count
+        ):
+            address = gradient.data_ptr()
+            if address != self._address:
+                self._address, self._view = address, self._window.from_address(address)
+            return self._view.raw
+        if gradient.is_sparse:
+            return None
+        import torch
+
+        numbers = gradient.detach()
+        numbers = torch.view_as_real(numbers) if numbers.is_complex() else numbers
+        # On a device every operation more is processor time of the loop.
+        return (numbers if self._count <= _MOST else numbers.reshape(-1)[:_MOST]).clone()
+
+    def factor(self) -> Callable[[], Between | None]:
+        """Promise the factor that the gradient was multiplied by since backward; None: unknown."""
         gradient = None if self._parameter is None else self._parameter.grad
-        return gradient is not None and gradient._version != self._version  # noqa: SLF001
-
-    def factor(self) -> Callable[[], float | None]:
-        """Promise the factor that the gradient was multiplied by since backward; None: unknown.
-
-        Loops that leave gradients alone pay for no comparison: it is made from the first step on
-        after which one was touched.
-        """
-        if self._parameter is None or self._parameter.grad is None or not self._compares:
+        if gradient is None:
+            self.is_changed = False
             return unknown
-        if not self.is_changed:
+        self.is_changed = gradient._version != self._version  # noqa: SLF001
+        if not self.is_changed and not self._is_shard:
             return one
-        self._is_touched = True
-        if self._before is None:
+        before = self._before
+        if before is None:
             return unknown
-        before, now = self._before, self._norm_of(self._parameter.grad)
+        if self._clipping.is_blind and self._line:
+            self._clipping.is_blind = False
+            self._next()
+            return unknown
+        now = self._copied(gradient)
+        if self._is_shard and type(now) is bytes:
+            self.is_changed = now != before
+            if not self.is_changed and any(now):  # zeros stay zeros, clipped or not
+                return one
+        return self._compared(before, now)
 
-        def ratio() -> float | None:
-            below, above = before(), now()
-            return above / below if below > 0 and isfinite(above) and isfinite(below) else None
+    def _compared(self, before: Any, now: Any) -> Callable[[], Between | None]:
+        """Promise what two copies of one gradient tell."""
+        import torch
 
-        return ratio
+        between = self._clipping.between
+        if type(before) is bytes and type(now) is bytes:
+            dtype: Any = self._dtype
+            kind = torch.finfo(dtype)
+            return lambda: between(_decoded(before, dtype), _decoded(now, dtype), kind)
+        if type(before) is not type(now) or before.device != now.device:
+            return unknown  # the gradient went elsewhere, or became another kind
+        both, kind = later(torch.stack([before, now])), torch.finfo(before.dtype)
 
-    def clip_of(self, factor: float | None) -> float | None:
-        """Tell clipping from a constant factor, such as one over the steps accumulated."""
-        if factor is None or factor == 1.0:
-            return factor
-        whole = abs(1 / factor - round(1 / factor)) < 1e-5 * abs(1 / factor) if factor else False
-        same = abs(factor - self._constant) <= 1e-5 * abs(factor)
-        self._constant = factor
-        return 1.0 if whole or same else factor
+        def compared() -> Between | None:
+            left, right = both().double().reshape(2, -1).numpy()
+            return between(left, right, kind)
+
+        return compared
 
     def stepped(self) -> None:
         """Remember the gradient that the optimizer has just used."""
         gradient = None if self._parameter is None else self._parameter.grad
         self._stepped = None if gradient is None else (ref(gradient), gradient._version)  # noqa: SLF001
-        if gradient is None:
+        if gradient is None and not self._is_flat:
             self.kept = 0.0
         self.backwards = 0
 
     def close(self) -> None:
         """Let go of the parameter."""
         self.detach()
-        self._parameter = None
+        self._parameter = self._origin = None
+        self._line = []
+
+
+def _size(each: Watched) -> int:
+    return int(local(each.parameter).numel())
+
+
+def _at_the_end(call: Callable[[], None]) -> None:
+    """Call when this backward is over and all that others put at its end is done.
+
+    Data parallelism waits for the other ranks in a call of its own at the end, which may have been
+    put there before ours or after: ours goes to the end of the line once more.
+    """
+    from torch.autograd import Variable
+
+    put = Variable._execution_engine.queue_callback  # noqa: SLF001
+    put(lambda: put(call))
+
+
+def _decoded(raw: bytes, dtype: Any) -> Any:
+    """Give the numbers as doubles."""
+    import numpy as np
+
+    if str(dtype) == "torch.bfloat16":
+        return (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4").astype(np.float64)
+    return np.frombuffer(raw, str(dtype).removeprefix("torch.")).astype(np.float64)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from .torch_layers import Watched
+
 _TIMEOUT = timedelta(seconds=60)
 _SUMMED = (0, 1, 3, 4, 5)  # columns of the kernel's answer that add; the largest does not
 
@@ -92,19 +94,23 @@ def _spread(sums: Any, flat: Any, largest: Any) -> None:
     sums.has_gradient[:], sums.has_weights[:], sums.has_moves[:] = masks
 
 
-def shares_of(parameters: list[Any], rank: int) -> Any:
+def shares_of(watched: list[Watched], rank: int) -> Any:
     """Tell for every parameter whether this rank adds its part: all do that hold other shards."""
     import numpy as np
 
-    shares = np.zeros(len(parameters), bool)
-    for place, parameter in enumerate(parameters):
+    shares = np.zeros(len(watched), bool)
+    for place, each in enumerate(watched):
+        parameter, part = each.parameter, each.part
+        if part is not None:
+            shares[place] = part.adds
+            continue
         placements = getattr(parameter, "placements", None)
-        if placements is None or not any(each.is_shard() for each in placements):
+        if placements is None or not any(way.is_shard() for way in placements):
             shares[place] = rank == 0
             continue
         here = parameter.device_mesh.get_coordinate() or ()
         # Along a dimension of the mesh that only repeats, the first one counts.
         shares[place] = all(
-            each.is_shard() or at == 0 for each, at in zip(placements, here, strict=True)
+            way.is_shard() or at == 0 for way, at in zip(placements, here, strict=True)
         )
     return shares

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .torch_blocks import GRADIENT, WEIGHTS, Sums
@@ -46,30 +45,36 @@ class Readers:
 
     def gradients(self, places: list[int]) -> None:
         """Begin to read the gradients that are there."""
-        self._each(places, lambda reader, part: (GRADIENT, reader, reader.gradients(part)))
+        try:
+            for reader, part in self._split(places):
+                self._begun.append((GRADIENT, reader, reader.gradients(part)))
+        except Exception as error:  # noqa: BLE001
+            self._recover(error)
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """See that the copies are the weights that the step begins with."""
-        self._each(places, lambda reader, part: reader.before(part, all_stale=all_stale))
+        try:
+            for reader, part in self._split(places):
+                reader.before(part, all_stale=all_stale)
+        except Exception as error:  # noqa: BLE001
+            self._recover(error)
 
     def weights(self, places: list[int]) -> None:
         """Begin to read weights and how far they moved from their copies."""
-        self._each(places, lambda reader, part: (WEIGHTS, reader, reader.weights(part)))
-
-    def _each(self, places: list[int], call: Callable[[Any, list[int]], Any]) -> None:
         try:
             for reader, part in self._split(places):
-                begun = call(reader, part)
-                if begun is not None:
-                    self._begun.append(begun)
-        except Moved:  # the model went to another device; this step is not read
-            self._start_again()
-        except Exception:
+                self._begun.append((WEIGHTS, reader, reader.weights(part)))
+        except Exception as error:  # noqa: BLE001
+            self._recover(error)
+
+    def _recover(self, error: Exception) -> None:
+        """Go on with other readers where that may help; this step is not read."""
+        if not isinstance(error, Moved):  # that is, the model went to another device
             if not self._fused or self.devices == ["cpu"]:
-                raise
+                raise error
             # Triton is there and cannot compile: torch's own kernels read from now on.
             self._fused = False
-            self._start_again()
+        self._start_again()
 
     def _start_again(self) -> None:
         self._begun.clear()

@@ -11,7 +11,7 @@ class Scaling:
 
     def __init__(self, scaler: Any = None) -> None:
         """Take the scaler that was handed in; without one it is looked for when needed."""
-        self._scaler, self._sought = scaler, scaler is not None
+        self._scaler, self.is_sought = scaler, scaler is not None
 
     def look(self, optimizer: Any) -> None:
         """Find the scaler of an optimizer, once, at the first step.
@@ -19,9 +19,7 @@ class Scaling:
         Nothing leads from an optimizer to its scaler, and unscaling leaves no mark on gradients,
         not even on their version counter; so all objects are looked through, some milliseconds.
         """
-        if self._sought:
-            return
-        self._sought = True
+        self.is_sought = True
         for each in gc.get_objects():
             if type(each).__name__ == "GradScaler" and id(optimizer) in getattr(
                 each, "_per_optimizer_states", ()
