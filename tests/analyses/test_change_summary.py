@@ -92,6 +92,18 @@ def test_new_nans_are_findings_with_their_number():
     assert "12 elements not finite on both sides are left out of the norms" in envelope.assumptions
 
 
+def test_a_tensor_that_is_all_zeros_now_is_a_finding():
+    """A review that lists the worst named the NaN of one tensor, and not the loss of another."""
+    other = changed(MODEL, nudged, "1.mlp.up_proj")
+    name = "model.layers.0.mlp.up_proj.weight"
+    other[name] = np.zeros_like(other[name])
+
+    (finding,) = summary(MODEL, other).findings
+
+    assert finding.subject == "model.layers.0.mlp.up_proj.weight"
+    assert finding.severity == "high"
+
+
 def test_a_frozen_tensor_more_on_both_sides_moves_no_figure():
     other = changed(MODEL, nudged, "mlp")
     extra = {"stranger.weight": np.ones(1000, np.float32)}

@@ -86,6 +86,8 @@ def change_summary(diff: Diff, evidence: Evidence, policy: Policy) -> Envelope:
     for name, number in change.new_nonfinite.items():
         text = f"{number} NaN/Inf values more than before"
         answer.find(name, text, {"appeared": number}, "critical")
+    for name in change.new_zero:
+        answer.find(name, "all zeros now, and not before", {"zeros": 1.0}, "high")
     return answer.envelope()
 
 
