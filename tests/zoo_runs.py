@@ -13,7 +13,7 @@ def a_label(**changes: Any) -> Label:
     """Give a label of a faulty run, with changes."""
     plain: dict[str, Any] = {
         "id": "V1-s3", "config": "V1", "key": "k", "seed": 3, "part": "report",
-        "held_back": False, "healthy": False, "cause": "sigmoid", "fault_class": "vanishing",
+        "healthy": False, "cause": "sigmoid", "fault_class": "vanishing",
         "accept": ("slow",), "onset_step": 0, "layers": (), "steps": 300, "heals": False,
         "dropped": False, "divergence_step": None, "metric": "val_accuracy",
         "parent_target": 0.9, "margin": 0.03, "measured": 0.1,

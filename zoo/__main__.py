@@ -11,18 +11,17 @@ from typing import Any
 from . import table
 from .evaluate import OURS, ask_all, autopsies, by_fault, false_alarms, scores_of
 from .fixes import mended
-from .generate import Job, home, jobs_of, train_all, write_labels
+from .generate import PARTS, Job, home, jobs_of, train_all, write_labels
 from .labels import Label
 from .replay import EVERY
-from .scores import Judged, Rate, score
+from .scores import Judged, Rate
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what was asked for; 1 where --strict and a bar was missed."""
     options = _options(arguments)
     folder: Path = options.folder
-    # The gate asks for all five seeds, so the report needs the runs of the other part too.
-    for part in ("tune",) if options.part == "tune" else ("tune", "report"):
+    for part in PARTS if options.part == "all" else (options.part,):
         wanted = [job for job in jobs_of(part) if _is_wanted(job, options.only)]
         train_all(wanted, folder, processes=options.processes)
     labels = [each for each in write_labels(folder) if options.part in ("all", each.part)]
@@ -50,7 +49,7 @@ def _is_wanted(job: Job, only: list[str] | None) -> bool:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     add = parser.add_argument
-    add("--part", choices=("tune", "report", "all"), default="report", help="which runs")
+    add("--part", choices=(*PARTS, "all"), default="report", help="which runs")
     add("--folder", type=Path, default=home(), help="where the runs are kept")
     add("--processes", type=int, default=2)
     add("--every", type=int, default=EVERY, help="steps between two looks of the replay")
@@ -74,18 +73,15 @@ def _results(
         pairs = [(each.label, each.verdict) for each in ours]
         fixed, repairs = mended(pairs, options.folder, processes=options.processes)
     told, lines = table.bars(scores[OURS], fixed), by_fault(ours)
-    fresh = score([each for each in ours if each.label.held_back])
     text = [
         f"{_counted(labels)}; part: {options.part}", table.rule_sets(scores),
-        "Configurations that were not in the part for tuning:",
-        table.rule_sets({OURS: fresh}), "By fault:", table.faults(lines),
+        "By fault:", table.faults(lines),
         "Healthy runs called faulty:", *(json.dumps(each) for each in false_alarms(ours)),
         "Remedies that did not work:",
         *(json.dumps(each) for each in repairs if not each["mended"]), "Against the bars:", told,
     ]  # fmt: skip
     figures = {
         "scores": {name: each.to_dict() for name, each in scores.items()},
-        "held_back": fresh.to_dict(),
         "faults": lines,
         "false_alarms": false_alarms(ours),
         "mended": fixed._asdict() if fixed else None,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .configs.config import Config
-from .configs.controls import CONTROLS
 from .data import load
-from .generate import ALL_FAULTS
+from .generate import PARTS
 from .labels import Label
 from .peers import peer_verdicts, torchmortem
 from .replay import EVERY, replay
@@ -23,8 +22,7 @@ OURS = "difflens"
 
 def configs() -> dict[str, Config]:
     """Give the knobs of every fault and control by its name."""
-    faults = {each.id: each.config for each in ALL_FAULTS}
-    return faults | {each.id: each.config for each in CONTROLS}
+    return {each.id: each.config for part in PARTS.values() for each in part.configurations}
 
 
 def ask(

@@ -27,7 +27,7 @@ _SCHEMES = {
 }
 _ACTIVATIONS = {
     "relu": "relu", "leakyrelu": "leaky_relu", "gelu": "gelu", "tanh": "tanh", "silu": "silu",
-    "elu": "elu", "sigmoid": "sigmoid",
+    "elu": "elu", "sigmoid": "sigmoid", "mish": "mish", "softsign": "softsign",
 }  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def _reinitialise(config: Config, given: Given) -> Config:
     memory = "identity" if given.get("scheme") == "identity" else "orthogonal"
     return replace(
         config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
-        odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0,
+        odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0, memory_bias=0.0,
     )  # fmt: skip
 
 
@@ -52,7 +52,9 @@ def _activation(config: Config, given: Given) -> Config:
 
 def _norm(config: Config, given: Given) -> Config:
     kind = str(given.get("kind", "layer"))
-    return replace(config, norm="batch" if config.model == "cnn" or "batch" in kind else "layer")
+    if config.model == "cnn":
+        return replace(config, norm="group" if "group" in kind else "batch")
+    return replace(config, norm="batch" if "batch" in kind else "layer")
 
 
 def _batch(config: Config, given: Given) -> Config:
@@ -68,9 +70,20 @@ def _regularise(config: Config, given: Given) -> Config:
     )
 
 
+def _stable(config: Config, _given: Given) -> Config:
+    """Take the same loss, computed so that it cannot overflow; another loss is another matter."""
+    return replace(config, loss="auto") if config.loss.startswith("naive-") else config
+
+
 def _rewind(config: Config, _given: Given) -> Config:
     """Go back before the step and leave it out: neither its batch nor its rate happens."""
     return replace(config, kick_step=None, kick_factor=1.0, bad_step=None)
+
+
+def _scale(config: Config, given: Given) -> Config:
+    """Standardise the inputs, and the targets where the remedy names them too."""
+    scaled = replace(config, input_scale=1.0, input_shift=0.0)
+    return replace(scaled, target_scale=1.0) if given.get("targets") else scaled
 
 
 FIXES: dict[str, Callable[[Config, Given], Config]] = {
@@ -87,14 +100,14 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "call_zero_grad": lambda config, _: replace(config, zero_grad="start"),
     "train_mode": lambda config, _: replace(config, train_mode=True),
     "remove_detach": lambda config, _: replace(config, detach_after=None),
-    "remove_softmax": lambda config, _: replace(config, softmax=False),
+    "remove_softmax": lambda config, _: replace(config, softmax=False, ending="none"),
     "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
     "shuffle": lambda config, _: replace(config, order="shuffled"),
     "check_labels": lambda config, _: replace(config, labels="true", label_noise=0.0),
-    "scale_inputs": lambda config, _: replace(config, input_scale=1.0, input_shift=0.0),
+    "scale_inputs": _scale,
     "scale_targets": lambda config, _: replace(config, target_scale=1.0),
     "skip_nonfinite": lambda config, _: replace(config, skip_nonfinite=True),
-    "stable_loss": lambda config, _: replace(config, loss="auto"),
+    "stable_loss": _stable,
     "lower_momentum": lambda config, given: replace(config, momentum=float(given["value"])),
     "larger_batch": _batch,
     "regularise": _regularise,
@@ -105,11 +118,20 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
 
 
 def mend(config: Config, fix: Given) -> Config | None:
-    """Apply a remedy; None where its code or what it needs is not known."""
+    """Apply a remedy; None where its code or what it needs is not known.
+
+    Whoever changes a line changes it for the whole run: what a fault switches later is mended too.
+    """
+    given = fix.get("parameters") or {}
     try:
-        return FIXES[str(fix["code"])](config, fix.get("parameters") or {})
+        remedy = FIXES[str(fix["code"])]
+        first = remedy(config, given)
+        later = remedy(replace(config, **dict(config.switched)), given)
     except (KeyError, TypeError, ValueError):
         return None
+    still = tuple((name, getattr(later, name)) for name, _ in config.switched)
+    still = tuple((name, value) for name, value in still if value != getattr(first, name))
+    return replace(first, switched=still, switch_step=config.switch_step if still else None)
 
 
 def mended(

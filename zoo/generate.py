@@ -11,18 +11,37 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .configs.config import Config
 from .configs.controls import CONTROLS, Control
 from .configs.faults import FAULTS, Fault
-from .configs.parents import PARENTS
+from .configs.unseen_controls import UNSEEN_CONTROLS
+from .configs.unseen_faults import UNSEEN_FAULTS
 from .configs.variants import VARIANTS
 from .labels import Label, divergence, onset_of, passes_gate
 
-TUNE_SEEDS, REPORT_SEEDS, MORE_SEEDS = (0, 1, 2), (3, 4), (3, 4, 5, 6)
 OUTCOME = "outcome.json"
-ALL_FAULTS: tuple[Fault, ...] = (*FAULTS, *VARIANTS)
+
+
+class Part(NamedTuple):
+    """The faults and controls of one part; no configuration and no seed is in both."""
+
+    faults: tuple[Fault, ...]
+    controls: tuple[Control, ...]
+
+    @property
+    def configurations(self) -> list[Fault | Control]:
+        """All that is recorded."""
+        return [*self.faults, *self.controls]
+
+
+# Rules and thresholds are chosen on the one; the other is asked once they stand.
+PARTS = {
+    "tune": Part((*FAULTS, *VARIANTS), CONTROLS),
+    "report": Part(UNSEEN_FAULTS, UNSEEN_CONTROLS),
+}
+ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)
 
 
 @dataclass(frozen=True)
@@ -47,23 +66,15 @@ def home() -> Path:
 
 
 def jobs_of(part: str) -> Iterator[Job]:
-    """Yield the runs of a part; the gate of a mutant needs all five seeds of both."""
-    tuning = part == "tune"
-    for fault in ALL_FAULTS:
-        seeds = (*TUNE_SEEDS, *REPORT_SEEDS) if fault.held_back else _seeds(tuning=tuning)
-        if not (tuning and fault.held_back):
-            yield from (Job(fault.id, fault.config, seed) for seed in seeds)
-    for control in CONTROLS:
-        if not (tuning and control.held_back):
-            seeds = MORE_SEEDS if control.held_back else _seeds(tuning=tuning)
-            yield from (Job(control.id, control.config, seed) for seed in seeds)
-    for name, parent in PARENTS.items():
-        for seed in _seeds(tuning=tuning):
-            yield Job(f"parent-{name}", parent.config, seed, record=False)
+    """Yield the runs of a part, with the parents that the gate of its faults asks for."""
+    faults = PARTS[part].faults
+    for each in PARTS[part].configurations:
+        yield from (Job(each.id, each.config, seed) for seed in each.seeds)
+    yield from {_parent_job(fault, seed): None for fault in faults for seed in fault.seeds}
 
 
-def _seeds(*, tuning: bool) -> tuple[int, ...]:
-    return TUNE_SEEDS if tuning else REPORT_SEEDS
+def _parent_job(fault: Fault, seed: int) -> Job:
+    return Job(f"parent-{fault.parent_name}", fault.parent.config, seed, record=False)
 
 
 def train(job: Job, folder: Path) -> dict[str, Any]:
@@ -115,10 +126,11 @@ def labels_of(folder: Path) -> list[Label]:
         if not path.parent.name.startswith("mended-")
     }
     labels: list[Label] = []
-    for fault in ALL_FAULTS:
-        labels.extend(_fault_labels(fault, kept))
-    for control in CONTROLS:
-        labels.extend(_control_labels(control, kept))
+    for part, (faults, controls) in PARTS.items():
+        for fault in faults:
+            labels.extend(_fault_labels(fault, part, kept))
+        for control in controls:
+            labels.extend(_control_labels(control, part, kept))
     return labels
 
 
@@ -130,23 +142,21 @@ def write_labels(folder: Path) -> list[Label]:
     return labels
 
 
-def _fault_labels(fault: Fault, kept: dict[str, Any]) -> Iterator[Label]:
+def _fault_labels(fault: Fault, part: str, kept: dict[str, Any]) -> Iterator[Label]:
     parent, config = fault.parent, fault.config
-    seeds = (*TUNE_SEEDS, *REPORT_SEEDS)
-    there = {seed: kept.get(Job(fault.id, config, seed).folder) for seed in seeds}
+    there = {seed: kept.get(Job(fault.id, config, seed).folder) for seed in fault.seeds}
     missed = [parent.missed(_measured(each, parent.metric)) for each in there.values() if each]
     above = [
         parent.reached(_measured(each, parent.metric))
-        for seed in seeds
-        if (each := kept.get(Job(f"parent-{fault.parent_name}", parent.config, seed).folder))
+        for seed in fault.seeds
+        if (each := kept.get(_parent_job(fault, seed).folder))
     ]
     for seed, outcome in there.items():
         if outcome is None:
             continue
         yield Label(
             id=Job(fault.id, config, seed).folder, config=fault.id, key=config.key, seed=seed,
-            part="report" if fault.held_back or seed in REPORT_SEEDS else "tune",
-            held_back=fault.held_back, healthy=False, cause=fault.cause, fault_class=fault.name,
+            part=part, healthy=False, cause=fault.cause, fault_class=fault.name,
             accept=fault.accept, onset_step=onset_of(fault.onset, outcome), layers=fault.layers,
             steps=len(outcome["losses"]), heals=not passes_gate(missed),
             dropped=not passes_gate(above),
@@ -158,20 +168,19 @@ def _fault_labels(fault: Fault, kept: dict[str, Any]) -> Iterator[Label]:
 
 def _foreseeable(fault: Fault, outcome: dict[str, Any]) -> int | None:
     """Give the step of a divergence; what strikes out of a clear sky is none to be foreseen."""
-    sudden = fault.name in {"nan", "spike"}
+    sudden = fault.name in {"nan", "spike"} or fault.config.switch_step is not None
     return None if sudden else divergence(outcome["losses"])
 
 
-def _control_labels(control: Control, kept: dict[str, Any]) -> Iterator[Label]:
+def _control_labels(control: Control, part: str, kept: dict[str, Any]) -> Iterator[Label]:
     parent, config = control.parent, control.config
-    for seed in sorted({*TUNE_SEEDS, *REPORT_SEEDS, *MORE_SEEDS}):
+    for seed in control.seeds:
         outcome = kept.get(Job(control.id, config, seed).folder)
         if outcome is None:
             continue
         yield Label(
             id=Job(control.id, config, seed).folder, config=control.id, key=config.key, seed=seed,
-            part="tune" if seed in TUNE_SEEDS and not control.held_back else "report",
-            held_back=control.held_back, healthy=True, cause="", fault_class="", accept=(),
+            part=part, healthy=True, cause="", fault_class="", accept=(),
             onset_step=None, layers=(), steps=len(outcome["losses"]), heals=False,
             dropped=not parent.reached(_measured(outcome, parent.metric)), divergence_step=None,
             metric=parent.metric, parent_target=parent.target, margin=parent.margin,

@@ -9,6 +9,7 @@ from typing import Any
 
 _GATE = 0.8  # share of the seeds on which a mutant must miss its parent's target
 _FAR_UP = 3.0  # a loss that stays this many times above where it began has diverged
+_FOR_GOOD = 10  # steps for which it must have stayed there, unless it is no number any more
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,6 @@ class Label:
     key: str  # of the knobs
     seed: int
     part: str  # tune or report
-    held_back: bool  # its configuration is not in the part for tuning
     healthy: bool
     cause: str
     fault_class: str
@@ -67,13 +67,16 @@ def passes_gate(missed: list[bool]) -> bool:
 def divergence(losses: list[float]) -> int | None:
     """Give the step from which on the loss is lost: not finite, or far above where it began.
 
-    A loss that comes back did not diverge. One below zero (negated) diverges downwards.
+    A loss that comes back did not diverge, and one that leaps up and down did not because the run
+    ends on a leap. One below zero (negated) diverges downwards.
     """
     level = _FAR_UP * max(abs(losses[0]), 1e-8) if losses and math.isfinite(losses[0]) else 0.0
     gone = [not math.isfinite(each) or abs(each) > level for each in losses]
     if not gone or not gone[-1]:
         return None
-    return len(gone) - next((i for i, each in enumerate(reversed(gone)) if not each), len(gone))
+    since = len(gone) - next((i for i, each in enumerate(reversed(gone)) if not each), len(gone))
+    stays = len(gone) - since >= _FOR_GOOD or not all(map(math.isfinite, losses[since:]))
+    return since if stays else None
 
 
 def onset_of(onset: int | str, outcome: dict[str, Any]) -> int | None:

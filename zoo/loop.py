@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .configs import Config
 from .data import Data, batches, load
+from .losses import loss_of
 from .networks import build
+from .optimisers import optimiser_of
+from .schedules import rate_at
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
+__all__ = ["VALIDATE_EVERY", "Loop", "Watch", "one_thread", "rate_at"]
+
 VALIDATE_EVERY = 20
-_SHORT_OF_ZERO = 1e-4  # what the faulty loss takes from a probability before its logarithm
+_OUTLIER = 1e3  # by which a batch of outliers is too large
 
 
 class Watch(Protocol):
@@ -38,22 +44,37 @@ class Loop:
         self.config, self.seed = config, seed
         self.data: Data = load(config, seed)
         self.model: nn.Module = build(config, self.data)
-        self.optimiser: Optimizer = _optimiser(self.model, config)
+        if config.pretrained:
+            _pretrain(self.model, config, seed)
+        self.optimiser: Optimizer = optimiser_of(self.model, config)
         self.accuracies: list[float] = []  # of each training batch: peers ask for it
 
     def run(self, watch: Watch) -> dict[str, Any]:
         """Train to the end and measure on what was held back."""
         self.model.train(self.config.train_mode)
-        stream = batches(self.config, len(self.data.inputs), self.seed)
+        stream = self._stream()
         last = self.config.stop_step or self.config.steps
         started = time.perf_counter()
         for step in range(min(last, self.config.steps)):
+            if step == self.config.switch_step:
+                self._switch()
+                stream = self._stream()
             loss = self._step(step, stream)
             told = {"lr": self.optimiser.param_groups[0]["lr"]}
             if step % VALIDATE_EVERY == VALIDATE_EVERY - 1:
                 told["val_loss"] = self.validate()["val_loss"]
             watch.step(loss=loss, **told)
         return {**self.validate(), "seconds": time.perf_counter() - started}
+
+    def _stream(self) -> Iterator[Any]:
+        return batches(self.config, len(self.data.inputs), self.seed)
+
+    def _switch(self) -> None:
+        """Let the fault begin; what is held back for validation stays as it was."""
+        self.config = replace(self.config, **dict(self.config.switched))
+        fresh = load(self.config, self.seed)
+        self.data = self.data._replace(inputs=fresh.inputs, targets=fresh.targets)
+        self.model.train(self.config.train_mode)
 
     def _step(self, step: int, stream: Iterator[Any]) -> Tensor:
         config, optimiser = self.config, self.optimiser
@@ -64,7 +85,8 @@ class Loop:
         for part in range(config.accumulate):
             inputs, targets = self._batch(next(stream), step)
             scores = self.model(inputs)
-            loss = self.loss_of(scores, targets) * config.loss_sign / config.accumulate
+            share = config.loss_sign / (config.accumulate if config.averages else 1)
+            loss = self.loss_of(scores, targets) * share
             if config.zero_grad == "before-backward" and part == 0:
                 optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -74,6 +96,8 @@ class Loop:
             import torch
 
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        if config.zero_grad == "before-step":
+            optimiser.zero_grad()
         if config.calls_step and not (config.skip_nonfinite and self._is_broken(total)):
             optimiser.step()
         if config.zero_grad == "after-step":
@@ -89,22 +113,16 @@ class Loop:
         import torch
 
         inputs = torch.from_numpy(self.data.inputs[places])
+        targets = torch.from_numpy(self.data.targets[places])
+        if self.config.jitter:
+            inputs = inputs + self.config.jitter * torch.randn_like(inputs)
         if step == self.config.bad_step:
-            inputs[0] = math.nan
-        return inputs, torch.from_numpy(self.data.targets[places])
+            _spoil(self.config.bad_kind, inputs, targets)
+        return inputs, targets
 
     def loss_of(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Give the loss that the configuration asks for."""
-        from torch.nn import functional
-
-        if self.data.classes == 0:
-            return functional.mse_loss(scores, targets)
-        scores, targets = scores.flatten(0, -2), targets.flatten()
-        loss = functional.cross_entropy(scores, targets)
-        if self.config.loss == "naive-log":
-            shares = scores.softmax(-1)
-            loss = loss + 0.01 * (shares * (shares - _SHORT_OF_ZERO).log()).sum(-1).mean()
-        return loss
+        return loss_of(self.config, self.data.classes, scores, targets)
 
     def _note_accuracy(self, scores: Tensor, targets: Tensor) -> None:
         if self.data.classes:
@@ -129,45 +147,32 @@ class Loop:
         return measured
 
 
-def _optimiser(model: nn.Module, config: Config) -> Optimizer:
-    import torch
-
-    chosen = list(model.named_parameters())
-    if config.optimised == "last":
-        chosen = [(name, each) for name, each in chosen if name.startswith("output.")]
-    elif config.optimised.startswith("all-but-"):
-        left_out = f"hidden.{config.optimised.removeprefix('all-but-')}."
-        chosen = [(name, each) for name, each in chosen if not name.startswith(left_out)]
-    parameters = [each for _, each in chosen if each.requires_grad]
-    kinds: dict[str, Callable[[], Optimizer]] = {
-        "sgd": lambda: torch.optim.SGD(
-            parameters, config.lr, config.momentum, weight_decay=config.weight_decay
-        ),
-        "adam": lambda: torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay),
-        "adamw": lambda: torch.optim.AdamW(parameters, config.lr, weight_decay=config.weight_decay),
-    }
-    return kinds[config.optimiser]()
+def _spoil(kind: str, inputs: Tensor, targets: Tensor) -> None:
+    if kind == "outlier":
+        inputs *= _OUTLIER
+    elif kind == "target":
+        targets[0] = math.nan
+    else:
+        inputs[0] = math.inf if kind == "infinite" else math.nan
 
 
-def rate_at(config: Config, step: int) -> float:
-    """Give the learning rate of a step.
+def _pretrain(model: nn.Module, config: Config, seed: int) -> None:
+    """Give a network what it learnt elsewhere: the same task, all layers, plain Adam."""
+    from .recording import unrecorded
 
-    >>> rate_at(Config(lr=1.0, warmup=4), 0), rate_at(Config(lr=1.0, schedule="early-zero"), 30)
-    (0.25, 0.0)
-    """
-    rate = config.lr
-    if step < config.warmup:
-        rate *= (step + 1) / config.warmup
-    elif config.schedule == "cosine":
-        share = (step - config.warmup) / max(config.steps - config.warmup, 1)
-        rate *= (1 + math.cos(math.pi * share)) / 2
-    elif config.schedule == "cyclic":
-        rate *= 0.1 + 0.9 * abs((step % 80) / 40 - 1)
-    elif config.schedule == "early-zero" and step >= config.steps // 10:
-        rate = 0.0
-    elif config.schedule == "ramp":
-        rate *= 1.02**step
-    return rate * config.kick_factor if step == config.kick_step else rate
+    plain = Config(
+        data=config.data, model=config.model, depth=config.depth, width=config.width,
+        length=config.length, activation=config.activation, norm=config.norm,
+        norm_place=config.norm_place, residual=config.residual, init=config.init,
+        steps=config.pretrained, lr=2e-3,
+    )  # fmt: skip
+    before = Loop(plain, seed + 500)
+    with unrecorded() as watch:
+        before.run(watch)
+    learnt = before.model.state_dict()
+    if config.new_head:
+        learnt = {name: each for name, each in learnt.items() if not name.startswith("output.")}
+    model.load_state_dict(learnt, strict=False)
 
 
 def _set_rate(optimiser: Optimizer, config: Config, step: int) -> None:

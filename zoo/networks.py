@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .configs import Config
 from .data import Data
+from .starts import initialise
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -19,10 +20,11 @@ def build(config: Config, data: Data) -> nn.Module:
         "cnn": _cnn,
         "rnn": _recurrent,
         "gru": _recurrent,
+        "lstm": _recurrent,
         "transformer": _transformer,
     }
     model = made[config.model](config, data)
-    _initialise(model, config)
+    initialise(model, config)
     if config.frozen:
         for number, block in enumerate(model.hidden):  # type: ignore[arg-type]
             if number < config.frozen:
@@ -41,6 +43,8 @@ def _activation(name: str) -> nn.Module:
         "leaky_relu": nn.LeakyReLU,
         "silu": nn.SiLU,
         "elu": nn.ELU,
+        "softsign": nn.Softsign,
+        "mish": nn.Mish,
     }
     return kinds[name]()
 
@@ -52,7 +56,9 @@ def _outputs(data: Data) -> int:
 def _ending(config: Config) -> nn.Module:
     from torch import nn
 
-    return nn.Softmax(dim=-1) if config.softmax else nn.Identity()
+    if config.softmax:
+        return nn.Softmax(dim=-1)
+    return nn.Identity() if config.ending == "none" else _activation(config.ending)
 
 
 def _blocks(config: Config, inputs: int) -> nn.ModuleList:
@@ -115,9 +121,13 @@ def _cnn(config: Config, data: Data) -> nn.Module:
                 block.add_module("conv", nn.Conv2d(entering, config.width, 3, padding=1))
                 if config.norm == "batch":
                     block.add_module("norm", nn.BatchNorm2d(config.width))
+                elif config.norm == "group":
+                    block.add_module("norm", nn.GroupNorm(4, config.width))
                 block.add_module("activation", _activation(config.activation))
                 if number == 0:
                     block.add_module("pool", nn.MaxPool2d(2))
+                if config.dropout:
+                    block.add_module("dropout", nn.Dropout(config.dropout))
                 self.hidden.append(block)
             self.output = nn.Linear(config.width * 16, _outputs(data))
             self.ending = _ending(config)
@@ -125,7 +135,9 @@ def _cnn(config: Config, data: Data) -> nn.Module:
         def forward(self, values: Tensor) -> Tensor:
             values = values.reshape(-1, 1, 8, 8)
             for number, block in enumerate(self.hidden):
-                values = block(values)
+                after = block(values)
+                skips = config.residual and after.shape == values.shape
+                values = values + after if skips else after
                 if config.detach_after == number:
                     values = values.detach()
             result: Tensor = self.ending(self.output(values.flatten(1)))
@@ -142,7 +154,9 @@ def _recurrent(config: Config, data: Data) -> nn.Module:
             super().__init__()
             size = int(data.inputs.shape[2]), config.width
             if config.model == "gru":
-                self.memory: nn.RNN | nn.GRU = nn.GRU(*size, batch_first=True)
+                self.memory: nn.RNNBase = nn.GRU(*size, batch_first=True)
+            elif config.model == "lstm":
+                self.memory = nn.LSTM(*size, batch_first=True)
             else:
                 self.memory = nn.RNN(*size, nonlinearity=config.activation, batch_first=True)
             self.output = nn.Linear(config.width, _outputs(data))
@@ -160,58 +174,3 @@ def _transformer(config: Config, data: Data) -> nn.Module:
     from .transformer import Transformer
 
     return Transformer(config, _outputs(data), int(data.inputs.shape[1]), _ending(config))
-
-
-def _initialise(model: nn.Module, config: Config) -> None:
-    """Set weights as the knobs say; norms and embeddings keep what torch gave them."""
-    import torch
-    from torch import nn
-
-    with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, nn.Linear | nn.Conv2d):
-                _weights(module.weight, config)
-                if module.bias is not None:
-                    module.bias.zero_()
-            elif isinstance(module, nn.RNN | nn.GRU):
-                _memory(module, config)
-        for number, block in enumerate(getattr(model, "hidden", ())):
-            for module in block.modules():
-                if isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None:
-                    module.bias.fill_(config.hidden_bias)
-                    if config.odd_layer == number:
-                        module.weight.mul_(config.odd_scale)
-                        module.bias.add_(config.odd_bias)
-        output = getattr(model, "output", None)
-        if config.output_bias and isinstance(output, nn.Linear):
-            output.bias[0] = config.output_bias
-
-
-def _weights(weight: Tensor, config: Config) -> None:
-    from torch import nn
-
-    if config.init == "he":
-        nn.init.kaiming_normal_(weight, nonlinearity="relu")
-    elif config.init == "xavier":
-        nn.init.xavier_normal_(weight)
-    elif config.init == "orthogonal":
-        nn.init.orthogonal_(weight)
-    elif config.init == "normal":
-        nn.init.normal_(weight)
-    else:
-        weight.zero_()
-    weight.mul_(config.init_scale)
-
-
-def _memory(module: nn.RNN | nn.GRU, config: Config) -> None:
-    import torch
-    from torch import nn
-
-    if isinstance(module, nn.GRU):
-        return
-    hidden: Any = module.weight_hh_l0
-    if config.recurrent == "identity":
-        hidden.copy_(torch.eye(len(hidden)))
-    else:
-        nn.init.orthogonal_(hidden)
-    hidden.mul_(config.recurrent_scale)

@@ -10,6 +10,9 @@ from zoo.configs import Config
 from zoo.configs.controls import CONTROLS, FAMILIES
 from zoo.configs.faults import FAULTS
 from zoo.configs.parents import PARENTS
+from zoo.configs.unseen_controls import UNSEEN_CONTROLS
+from zoo.configs.unseen_faults import UNSEEN_FAULTS
+from zoo.configs.unseen_parents import UNSEEN_PARENTS
 from zoo.configs.variants import VARIANTS
 
 NAMES = {
@@ -23,7 +26,8 @@ SPECIFIED = [
     "F1",
 ]  # fmt: skip
 HEALTHY = {f"H{i}" for i in (*range(1, 15), 16, 18)}
-every_fault = pytest.mark.parametrize("fault", [*FAULTS, *VARIANTS], ids=lambda fault: fault.id)
+ALL = [*FAULTS, *VARIANTS, *UNSEEN_FAULTS]
+every_fault = pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.id)
 
 
 def test_every_fault_and_control_of_the_specification_is_there():
@@ -31,12 +35,28 @@ def test_every_fault_and_control_of_the_specification_is_there():
     assert set(FAMILIES) >= HEALTHY
 
 
-def test_there_are_faults_and_healthy_runs_enough_to_hold_some_back():
-    held = [fault for fault in VARIANTS if fault.held_back]
+def test_the_report_has_runs_enough_of_every_class():
+    classes = {fault.name for fault in UNSEEN_FAULTS}
+    runs = [seed for control in UNSEEN_CONTROLS for seed in control.seeds]
 
-    assert len(FAULTS) + len(VARIANTS) >= 60
-    assert len(held) >= 30
-    assert 4 * sum(control.held_back for control in CONTROLS) >= 160
+    assert classes >= NAMES - {"lr-low"}
+    assert len(UNSEEN_FAULTS) >= 45
+    assert sum(bool(fault.layers) for fault in UNSEEN_FAULTS) >= 15
+    assert all(len(fault.seeds) == 5 for fault in UNSEEN_FAULTS)
+    assert len(UNSEEN_CONTROLS) >= 45
+    assert len(runs) >= 180
+
+
+def test_the_report_shares_nothing_with_the_part_for_tuning():
+    tuned, fresh = (*FAULTS, *VARIANTS, *CONTROLS), (*UNSEEN_FAULTS, *UNSEEN_CONTROLS)
+
+    assert not {each.config.key for each in tuned} & {each.config.key for each in fresh}
+    assert not {each.id for each in tuned} & {each.id for each in fresh}
+    assert not {seed for each in tuned for seed in each.seeds} & {
+        seed for each in fresh for seed in each.seeds
+    }
+    assert not set(PARENTS) & set(UNSEEN_PARENTS)
+    assert {fault.parent_name for fault in UNSEEN_FAULTS} <= set(UNSEEN_PARENTS)
 
 
 @every_fault
@@ -60,18 +80,24 @@ def test_a_fault_is_a_mutation_of_its_parent_and_nothing_more(fault):
 
 
 def test_no_two_faults_are_the_same_run_and_no_control_is_a_fault():
-    faults = [fault.config.key for fault in (*FAULTS, *VARIANTS)]
-    controls = {control.config.key for control in CONTROLS}
+    faults = [fault.config.key for fault in ALL]
+    controls = [*CONTROLS, *UNSEEN_CONTROLS]
 
     assert len(set(faults)) == len(faults)
-    assert not set(faults) & controls
-    assert len({control.id for control in CONTROLS}) == len(CONTROLS)
+    assert not set(faults) & {control.config.key for control in controls}
+    assert len({control.id for control in controls}) == len(controls)
 
 
 def test_the_key_tells_every_knob_apart_and_nothing_else():
     assert Config().key == Config().key
     assert replace(Config(), lr=2e-3).key != Config().key
     assert replace(Config(), skip_nonfinite=True).key != Config().key
+    assert replace(Config(), jitter=0.1).key != Config().key
+    assert replace(Config(), switched=(("lr", 1.0),)).key != Config().key
+
+
+def test_a_knob_that_came_later_does_not_rename_the_runs_that_are_kept():
+    assert Config().key == "a7afee0eaa9b"
 
 
 def test_a_target_is_reached_from_the_right_side():

@@ -8,6 +8,7 @@ import pytest
 
 from zoo.configs import Config
 from zoo.configs.faults import FAULTS
+from zoo.configs.unseen_faults import UNSEEN_FAULTS
 from zoo.fixes import FIXES, mend
 
 FAULTY = replace(
@@ -16,9 +17,10 @@ FAULTY = replace(
     calls_step=False, zero_grad="never", train_mode=False, detach_after=1, softmax=True,
     loss_sign=-1, order="sorted", labels="permuted", input_scale=100.0, target_scale=1000.0,
     skip_nonfinite=False, loss="naive-log", batch=1, kick_step=5, kick_factor=60.0, bad_step=7,
-    schedule="early-zero", recurrent="identity", recurrent_scale=0.3,
+    schedule="early-zero", recurrent="identity", recurrent_scale=0.3, memory_bias=-6.0,
+    ending="relu",
 )  # fmt: skip
-START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale"}
+START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias"}
 CASES = {
     "scale_lr": ({"factor": 0.1}, {"lr"}),
     "set_lr": ({"value": 0.01}, {"lr"}),
@@ -33,7 +35,7 @@ CASES = {
     "call_zero_grad": ({}, {"zero_grad"}),
     "train_mode": ({}, {"train_mode"}),
     "remove_detach": ({"layers": []}, {"detach_after"}),
-    "remove_softmax": ({}, {"softmax"}),
+    "remove_softmax": ({}, {"softmax", "ending"}),
     "negate_loss": ({}, {"loss_sign"}),
     "shuffle": ({}, {"order"}),
     "check_labels": ({}, {"labels"}),
@@ -70,11 +72,36 @@ def test_a_remedy_nobody_knows_is_none():
 
 
 def test_the_right_remedy_puts_a_one_knob_fault_right():
-    wrong = {fault.id: fault for fault in FAULTS}
+    wrong = {fault.id: fault for fault in (*FAULTS, *UNSEEN_FAULTS)}
     for name, code in (
         ("W1", "add_to_optimizer"), ("W2", "call_step"), ("W3", "call_zero_grad"),
         ("W4", "remove_detach"), ("W5", "train_mode"), ("L1", "remove_softmax"),
         ("L2", "negate_loss"), ("X1", "check_labels"), ("X2", "shuffle"), ("N1", "stable_loss"),
-        ("S5", "fix_schedule"),
+        ("S5", "fix_schedule"), ("UW3", "add_to_optimizer"), ("UW4", "remove_detach"),
+        ("UW8", "call_step"), ("UR3", "train_mode"), ("UR5", "call_zero_grad"),
+        ("UL8", "remove_softmax"), ("UX1", "check_labels"), ("UX5", "scale_inputs"),
+        ("UX6", "check_labels"), ("UN1", "stable_loss"), ("UK1", "rewind_and_skip"),
     ):  # fmt: skip
         assert mend(wrong[name].config, {"code": code}) == wrong[name].parent.config
+
+
+def test_a_remedy_mends_what_a_fault_switches_later():
+    late = Config(switch_step=90, switched=(("train_mode", False),))
+
+    assert mend(late, {"code": "train_mode"}) == Config()
+    assert mend(late, {"code": "shuffle"}) == late
+    assert mend(late, {"code": "set_lr", "parameters": {"value": 0.5}}) == replace(late, lr=0.5)
+
+
+def test_a_stable_loss_is_the_same_loss_and_no_other():
+    summed = Config(loss="sum")
+
+    assert mend(Config(loss="naive-softmax"), {"code": "stable_loss"}) == Config()
+    assert mend(summed, {"code": "stable_loss"}) == summed
+
+
+def test_a_convolution_gets_a_norm_that_it_has():
+    cnn = Config(model="cnn")
+
+    assert mend(cnn, {"code": "add_normalisation", "parameters": {"kind": "layer"}}).norm == "batch"
+    assert mend(cnn, {"code": "add_normalisation", "parameters": {"kind": "group"}}).norm == "group"

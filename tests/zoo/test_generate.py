@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from zoo.configs import Config
 from zoo.configs.faults import FAULTS
 from zoo.fixes import mended
 from zoo.generate import Job, jobs_of, train
-from zoo.loop import Loop, rate_at
+from zoo.loop import Loop
 from zoo.verdicts import Verdict
 
 SHORT = Config(data="blobs", depth=2, width=8, steps=50)
@@ -90,28 +91,25 @@ def test_gradients_that_are_never_zeroed_pile_up():
     assert list(sums.values()) == pytest.approx([1, 1, 1], rel=1e-4)
 
 
-def test_schedules_do_what_they_are_called():
-    ramp = Config(lr=1.0, schedule="ramp")
-    kicked = Config(lr=1.0, kick_step=3, kick_factor=60.0)
-
-    assert rate_at(ramp, 100) == pytest.approx(1.02**100)
-    assert [rate_at(kicked, step) for step in (2, 3, 4)] == [1.0, 60.0, 1.0]
-    assert rate_at(Config(lr=1.0, schedule="cosine", steps=100), 99) < 0.001
-
-
-def test_a_held_back_fault_is_never_in_the_part_for_tuning():
-    held = {fault.id for fault in generate.ALL_FAULTS if fault.held_back}
+def test_no_run_and_no_parent_is_in_both_parts():
     tuning, report = list(jobs_of("tune")), list(jobs_of("report"))
 
-    assert not held & {job.name for job in tuning}
-    assert held <= {job.name for job in report}
-    assert not {job.folder for job in tuning} & {job.folder for job in report}
+    assert not {job.name for job in tuning} & {job.name for job in report}
+    assert len({job.folder for job in report}) == len(report)
+
+
+@pytest.mark.parametrize("part", ["tune", "report"])
+def test_a_part_has_every_seed_of_its_faults_and_of_their_parents(part):
+    jobs = {(job.name, job.seed) for job in jobs_of(part)}
+
+    for fault in generate.PARTS[part].faults:
+        for seed in fault.seeds:
+            assert {(fault.id, seed), (f"parent-{fault.parent_name}", seed)} <= jobs
 
 
 def test_labels_are_made_of_what_the_runs_came_to(tmp_path, monkeypatch):
     fault = replace(FAULTS[0], parent_name="mlp", changes={"calls_step": False})
-    monkeypatch.setattr(generate, "ALL_FAULTS", (fault,))
-    monkeypatch.setattr(generate, "CONTROLS", ())
+    monkeypatch.setattr(generate, "PARTS", {"report": generate.Part((fault,), ())})
     for seed in range(5):
         for name, config, accuracy in (
             (fault.id, fault.config, 0.1 if seed else 0.99),
@@ -124,9 +122,27 @@ def test_labels_are_made_of_what_the_runs_came_to(tmp_path, monkeypatch):
     labels = generate.write_labels(tmp_path)
 
     assert [each.seed for each in labels] == [0, 1, 2, 3, 4]
-    assert [each.part for each in labels] == ["tune"] * 3 + ["report"] * 2
+    assert {each.part for each in labels} == {"report"}
     assert not any(each.heals or each.dropped for each in labels)
     assert json.loads((tmp_path / "labels.json").read_text())[0]["class"] == fault.name
+
+
+def test_what_strikes_out_of_a_clear_sky_is_no_divergence_to_be_foreseen(tmp_path, monkeypatch):
+    gone = [1.0] * 40 + [math.nan] * 10
+    labels = {}
+    for name, changes in (
+        ("creeping", {"lr": 5.0}),
+        ("sudden", {"switch_step": 40, "switched": (("input_scale", 100.0),)}),
+    ):
+        fault = replace(FAULTS[0], id=name, parent_name="mlp", changes=changes)
+        monkeypatch.setattr(generate, "PARTS", {"report": generate.Part((fault,), ())})
+        run = tmp_path / name / "runs" / Job(name, fault.config, 0).folder
+        run.mkdir(parents=True)
+        outcome = {"val_accuracy": 0.1, "losses": gone, "val_losses": {}}
+        (run / generate.OUTCOME).write_text(json.dumps(outcome))
+        labels[name] = generate.labels_of(tmp_path / name)[0].divergence_step
+
+    assert labels == {"creeping": 40, "sudden": None}
 
 
 def test_a_faulty_run_is_mended_when_its_remedy_reaches_the_parents_target(tmp_path, monkeypatch):

@@ -17,13 +17,18 @@ def outcome(losses, validated=()):
 
 def test_a_loss_that_comes_back_did_not_diverge():
     assert divergence([1.0, 50.0, 60.0, 0.5]) is None
-    assert divergence([1.0, 0.5, 50.0, 60.0]) == 2
+    assert divergence([1.0, 0.5, *[50.0] * 10]) == 2
+
+
+def test_a_loss_that_leaps_did_not_diverge_because_the_run_ends_on_a_leap():
+    assert divergence([1.0, *[50.0, 0.5] * 20, 50.0, 60.0]) is None
+    assert divergence([1.0, *[50.0, 0.5] * 20, 50.0, math.nan]) == 41
 
 
 def test_a_loss_that_is_lost_diverges_where_it_is_lost_for_good():
     assert divergence([1.0, 1.0, math.nan, 1.0, math.inf, math.nan]) == 4
     assert divergence([math.nan] * 3) == 0
-    assert divergence([-1.0, -2.0, -9.0, -90.0]) == 2
+    assert divergence([-1.0, -2.0, *[-9.0, -90.0] * 5]) == 2
 
 
 @given(st.lists(st.floats(0.1, 2.9), min_size=1, max_size=50))

@@ -9,6 +9,7 @@ from zoo_runs import a_healthy_label, a_label, judged
 
 from zoo import __main__ as program
 from zoo import table
+from zoo.generate import jobs_of
 from zoo.scores import rate, score
 
 
@@ -61,3 +62,23 @@ def test_a_figure_that_could_not_be_measured_meets_no_bar():
 
     assert shown.count("MISSED") == len(table.BARS)
     assert "fix works" in shown
+
+
+@pytest.mark.parametrize("part", ["tune", "report"])
+def test_a_part_trains_and_judges_its_own_runs_alone(part, tmp_path, monkeypatch):
+    trained, asked = [], []
+    labels = [a_label(part="tune"), a_healthy_label(part="report"), a_label(part="report")]
+    monkeypatch.setattr(program, "train_all", lambda jobs, *_, **__: trained.extend(jobs))
+    monkeypatch.setattr(program, "write_labels", lambda _: labels)
+    monkeypatch.setattr(program, "ask_all", lambda given, *_, **__: _silent(asked, given))
+    program.main(
+        ["--part", part, "--no-fixes", "--folder", str(tmp_path), "--json", str(tmp_path / "r")]
+    )
+
+    assert [job.folder for job in trained] == [job.folder for job in jobs_of(part)]
+    assert asked == [each for each in labels if each.part == part]
+
+
+def _silent(asked, given):
+    asked.extend(given)
+    return {"difflens": [judged(each) for each in given]}

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from .config import Config
 from .parents import PARENTS, Parent
+from .unseen_parents import UNSEEN_PARENTS
 
 # From which step on the fault is there: a number, or what the run itself shows.
 Onset = int | Literal["nonfinite", "lowest-validation", "divergence"]
@@ -24,12 +25,12 @@ class Fault:
     accept: tuple[str, ...] = ()  # classes that count as right beside it
     onset: Onset = 0
     layers: tuple[str, ...] = ()  # patterns of the layers at fault, where some are
-    held_back: bool = False  # not shown while thresholds are chosen
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
 
     @property
     def parent(self) -> Parent:
         """The parent of which this is a mutation."""
-        return PARENTS[self.parent_name]
+        return (PARENTS | UNSEEN_PARENTS)[self.parent_name]
 
     @property
     def config(self) -> Config:
