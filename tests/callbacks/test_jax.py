@@ -65,3 +65,38 @@ def test_a_run_that_is_there_is_not_written_over(tmp_path, params):
 
     with pytest.raises(RunError, match="a run already"):
         jax_monitor(params, tmp_path / "run")
+
+
+def output_of(params, batch):
+    hidden = jax.nn.relu(batch @ params["first"]["kernel"] + params["first"]["bias"])
+    return jax.nn.softmax(hidden @ params["second"]["kernel"].repeat(2, axis=1))
+
+
+def test_a_forward_pass_tells_what_the_layers_are_and_is_never_run(tmp_path, params):
+    calls = []
+
+    def forward(params, batch):
+        jax.debug.callback(calls.append, 1)
+        return output_of(params, batch)
+
+    batch = jnp.asarray(np.random.default_rng(1).normal(5, 2, size=(16, 4)))
+    jax_monitor(params, tmp_path / "run", forward=forward, inputs=batch).close()
+    history = read_history(tmp_path / "run")
+
+    assert {each.name: each.activation for each in history.info.layers} == {
+        "first.bias": "ReLU", "first.kernel": "ReLU", "second.kernel": "",
+    }  # fmt: skip
+    assert history.fact("output") == {"shape": [16, 2], "rows_sum_to_one": True}
+    assert history.fact("input")["mean"] == pytest.approx(5, abs=0.5)
+    jax.effects_barrier()
+    assert not calls
+
+
+def test_a_forward_pass_that_cannot_be_traced_is_a_warning_and_no_more(tmp_path, params, capfd):
+    def broken(*_given):
+        raise ValueError("of a shape of its own")
+
+    jax_monitor(params, tmp_path / "run", forward=broken, inputs=jnp.ones((2, 4))).close()
+
+    assert "of a shape of its own" in capfd.readouterr().err
+    assert read_history(tmp_path / "run").fact("output") is None

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,99 @@ class TestOnEachBackend:
 
     def test_a_finding_as_grave_as_asked_for_ends_the_fit(self, tmp_path, backend):
         assert fitted(tmp_path / "run", backend, rate="1e15", epochs="400")["epochs"] < 400
+
+
+@pytest.fixture(scope="module", params=["torch", "jax"])
+def fits(request, tmp_path_factory):
+    """Give the folder of the runs of `keras_fits.py`, and what it said."""
+    folder = tmp_path_factory.mktemp(request.param)
+    environment = os.environ | {"KERAS_BACKEND": request.param, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("keras_fits.py")), str(folder)],
+        capture_output=True, text=True, env=environment, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+class TestWhatTheDiagnosesReadOfAFit:
+    def test_layers_are_told_with_what_they_are_and_what_is_behind_them(self, fits):
+        layers = {each.name.split("/", 1)[1]: each for each in history(fits, "first").info.layers}
+
+        assert {name: (each.kind, each.activation) for name, each in layers.items()} == {
+            "dead/kernel": ("Dense", "ReLU"), "dead/bias": ("Dense", "ReLU"),
+            "plain/kernel": ("Dense", "Tanh"), "plain/bias": ("Dense", "Tanh"),
+            "norm/gamma": ("LayerNormalization", "Tanh"),
+            "norm/beta": ("LayerNormalization", "Tanh"),
+            "out/kernel": ("Dense", "Softmax"), "out/bias": ("Dense", "Softmax"),
+        }  # fmt: skip
+        depths = [each.depth for each in layers.values()]
+        assert depths == sorted(depths)
+        assert all(each.optimised and each.dtype == "F32" for each in layers.values())
+
+    def test_input_and_output_are_described(self, fits):
+        told = history(fits, "first")
+
+        assert told.fact("final_module") == "Softmax"
+        assert told.fact("output")["shape"] == [16, 3]
+        assert told.fact("output")["rows_sum_to_one"] is True
+        assert told.fact("input")["mean"] == pytest.approx(3.0, abs=0.5)
+        assert told.fact("input")["features_std_max"] == pytest.approx(2.0, abs=0.8)
+
+    def test_each_batch_has_its_own_loss_also_the_short_one(self, fits):
+        course = history(fits, "first").course
+
+        assert course.scalar("loss")[:3].tolist() == pytest.approx(fits[1]["losses"], rel=1e-4)
+
+    def test_each_batch_has_the_rate_with_which_it_was_taken(self, fits):
+        rates = history(fits, "first").course.scalar("lr")
+
+        assert rates.tolist() == pytest.approx([0.1 * 0.5**step for step in range(6)], rel=1e-5)
+
+    def test_what_was_measured_on_held_back_data_stands_at_the_end_of_each_epoch(self, fits):
+        values = history(fits, "first").course.scalar("val_loss")
+
+        assert [bool(each > 0) for each in values] == [False, False, True, False, False, True]
+
+    def test_dead_units_are_counted_where_units_are_looked_at(self, fits):
+        told = history(fits, "first")
+        place = [each.name.split("/", 1)[1] for each in told.info.layers].index("dead/kernel")
+
+        assert told.course.field("act_dead")[:, place].tolist() == [1.0] * 6
+        sampled = history(fits, "again").course.field("act_mean")[:, place]
+        assert [bool(each == 0) for each in sampled] == [True, False] * 3
+
+    def test_a_second_fit_is_recorded_as_the_first(self, fits):
+        """What an earlier fit compiled must not stand in the way, and nothing may stay behind."""
+        for run in ("again", "late"):
+            course = history(fits, run).course
+            assert course.steps.tolist() == list(range(6))
+            assert (course.field("update_l2")[:, -1] > 0).all()
+        assert history(fits, "first").frames == 6
+        assert fits[1]["left"] == []
+
+    def test_variables_that_the_optimizer_was_not_given_are_told(self, fits):
+        told = history(fits, "last")
+
+        assert [each.optimised for each in told.info.layers] == [False, False, True, True]
+        moved = told.course.field("update_l2")
+        assert (moved[:, 2:] > 0).all()
+        assert told.course.missing("update_l2")[:, :2].all()
+
+    def test_a_step_that_is_never_taken_shows(self, fits):
+        course = history(fits, "never").course
+
+        assert course.scalar("optimizer_steps").tolist() == [0] * 6
+        assert course.missing("update_l2").all()
+
+    def test_an_error_of_ours_does_not_reach_the_fit(self, fits):
+        told = history(fits, "broken")
+
+        assert told.frames == 6
+        assert told.course.missing("grad_l2").all()
+        assert told.course.scalar("optimizer_steps") is None
+        assert any("ZeroDivisionError" in note.text for note in told.notes)
+
+
+def history(fits, run):
+    return read_history(fits[0] / run)

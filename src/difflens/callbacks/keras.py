@@ -10,205 +10,209 @@ numbers are made inside the compiled step and handed out of it by a callback of 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import DifflensError
-from ..runs import Layer, RunInfo
+from ..errors import DifflensError, InvalidConfig
+from ..hooks.keras import facts_of, layers_of
+from ..hooks.keras_apply import READERS, Applied, settle, wrapped
+from ..hooks.keras_forward import FIELDS, Forward, Seen
+from ..hooks.keras_forward import facts_of as seen_facts
+from ..runs import LAYER_FIELDS, MISSING_BITS, STEP_SCALARS, RunInfo
 from ..watching.plain import PlainMonitor
 
 
-def keras_callback(run: str | Path = "runs/run", **how: Any) -> Any:
+def keras_callback(run: str | Path = "runs/run", *, activations: int = 0, **how: Any) -> Any:
     """Give a Keras `Callback` that records a run; `how` is that of `difflens.monitor`.
 
-    Where `stop_on` asks to stop, `model.stop_training` is set.
+    `activations` is the number of batches between two looks at what units do, 0 for never. Where
+    `stop_on` asks to stop, `model.stop_training` is set.
     """
     import keras
 
     backend = keras.backend.backend()
-    if backend not in _READERS:
+    if backend not in READERS:
         raise DifflensError(
             f"Keras runs on {backend}, whose gradients cannot be read",
             hint="KERAS_BACKEND=torch or jax",
         )
+    if type(activations) is not int or activations < 0:
+        raise InvalidConfig(f"activations is {activations!r}; it is a number of steps, 0 for never")
     kind = type("DifflensCallback", (_Watching, keras.callbacks.Callback), {})
-    return kind(run, how, backend, keras.__version__)
+    return kind(run, how, backend, keras.__version__, activations)
 
 
 class _Watching:
     """What the callback does; its base comes from a library that is imported late."""
 
     model: Any
+    params: Any
 
-    def __init__(self, run: str | Path, how: dict[str, Any], backend: str, version: str) -> None:
+    def __init__(
+        self, run: str | Path, how: dict[str, Any], backend: str, version: str, activations: int
+    ) -> None:
         super().__init__()
-        self._run, self._how = run, how
+        self._run, self._how, self._every = run, how, activations
         self._backend, self._version = backend, version
         self.watch: PlainMonitor | None = None
+        self._info = RunInfo()
         self._unwrap: Callable[[], None] = lambda: None
-        self._blocks: deque[Any] = deque()
-        self._batches, self._sum = 0, 0.0
+        self._forward: Forward | None = None
+        self._applied: deque[Applied] = deque()
+        self._passes: deque[Seen] = deque()
+        self._losses: deque[Any] = deque()
+        self._taken, self._handed = 0, frozenset[int]()
+        self._waiting: tuple[Callable[[], Any], dict[str, float]] | None = None
+        self._weight, self._sum = 0, 0.0
+        self._is_quiet = False
 
     def on_train_begin(self, _logs: Any = None) -> None:
         """Begin the run and wrap the optimizer."""
-        optimizer = self.model.optimizer
-        info = RunInfo(
-            layers=tuple(map(_layer, self.model.trainable_variables)),
+        self._close()
+        model = self.model
+        variables, layers = model.trainable_variables, layers_of(model)
+        self._info = RunInfo(
+            layers=layers,
+            fields=(*LAYER_FIELDS, *(FIELDS if self._every else ())),
+            scalars=(*STEP_SCALARS, "optimizer_steps"),
             framework=f"keras {self._version} on {self._backend}",
             gradient="before clipping by the optimizer",
-            optimizer={"name": type(optimizer).__name__},
+            optimizer={"name": type(model.optimizer).__name__},
+            facts=facts_of(model, layers),
         )
-        self._close()
-        self.watch = PlainMonitor(self._run, info, **self._how)
-        self._unwrap = _wrapped(optimizer, _READERS[self._backend](self._blocks.append))
+        self.watch = PlainMonitor(self._run, self._info, **self._how)
+        self._taken, self._handed, self._is_quiet = 0, frozenset(), False
+        self._applied.clear()
+        places = {id(variable): place for place, variable in enumerate(variables)}
+        reader = READERS[self._backend](self._applied.append, places)
+        self._unwrap = wrapped(model.optimizer, reader, self._fail)
+        if self._backend == "jax":
+            # A step that an earlier `fit` compiled knows nothing of this reader.
+            model.make_train_function(force=True)
+        if not (self._backend == "torch" and model.jit_compile):  # torch.compile would take it in
+            self._forward = Forward(
+                model, self._passes.append, self._losses.append, activations=self._every > 0
+            )
 
     def on_epoch_begin(self, _epoch: int, _logs: Any = None) -> None:
         """Keras begins its running mean of the loss anew."""
-        self._batches, self._sum = 0, 0.0
+        self._weight, self._sum = 0, 0.0
 
-    def on_train_batch_end(self, _batch: int, logs: Any = None) -> None:
+    def on_train_batch_begin(self, _batch: int, logs: Any = None) -> None:  # noqa: ARG002  named so by Keras
+        """Hand on the batch before, and forget passes that were none of training."""
+        self._hand_on()
+        self._passes.clear()
+        self._losses.clear()
+        if self._forward is not None and self._every:
+            self._forward.is_sampled = self._taken % self._every == 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Close the frame of this step."""
         if self.watch is None:
             return
-        _settle(self._backend)
+        settle(self._backend)
+        applied, passes = list(self._applied), list(self._passes)
+        self._applied.clear()
+        self._passes.clear()
+        self._describe(applied, passes)
         scalars = {name: float(value) for name, value in (logs or {}).items()}
         if "loss" in scalars:
-            scalars["loss"] = self._own_loss(scalars["loss"])
-        scalars["lr"] = float(self.model.optimizer.learning_rate)
-        blocks = list(self._blocks)
-        self._blocks.clear()
-        if blocks and self.watch.take(blocks[-1], scalars):
-            self.model.stop_training = True
+            rows = sum(each.rows for each in passes) or 1
+            scalars["loss"] = self._own_loss(scalars["loss"], rows)
+        if self._losses:
+            scalars["loss"] = float(self._losses[-1])
+        if applied:
+            scalars["lr"] = float(applied[-1].rate)
+        if not self._is_quiet:  # steps that could not be read are not steps that were not taken
+            scalars["optimizer_steps"] = len(applied)
+        seen = passes[-1] if passes and self._every and self._taken % self._every == 0 else None
+        names = [layer.name for layer in self._info.layers]
+        self._taken += 1
+        self._waiting = (lambda: _assembled(applied, seen, names, self._info), scalars)
+        # What is measured on held-back data at the end of an epoch belongs to its last batch.
+        count = self.params.get("steps")
+        if count is not None and batch + 1 < count:
+            self._hand_on()
 
-    def _own_loss(self, mean: float) -> float:
-        """Take the batch's loss out of the mean over the epoch so far; batches count alike."""
+    def _describe(self, applied: list[Applied], passes: list[Seen]) -> None:
+        """Write down what the first batch showed, and which variables the optimizer was given."""
+        if self.watch is None:
+            return
+        if passes and not self._taken:
+            self.watch.note("fact", **seen_facts(passes[-1]))
+            if self._forward is not None:
+                self._forward.is_first = False
+        handed = self._handed.union(*(each.places for each in applied))
+        if handed != self._handed:
+            self._handed = handed
+            self.watch.describe(layers_of(self.model, handed))
+
+    def _fail(self, error: Exception) -> None:
+        self._is_quiet = True
+        if self.watch is not None:
+            self.watch.fail(error)
+
+    def _own_loss(self, mean: float, rows: int) -> float:
+        """Take the batch's loss out of the mean over the epoch so far, in which rows count."""
         before = self._sum
-        self._batches += 1
-        self._sum = mean * self._batches
-        return self._sum - before
+        self._weight += rows
+        self._sum = mean * self._weight
+        return (self._sum - before) / rows
+
+    def _hand_on(self, **more: float) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self.watch is not None:
+            block, scalars = waiting
+            if self.watch.take(block, scalars | more):
+                self.model.stop_training = True
+
+    def on_epoch_end(self, _epoch: int, logs: Any = None) -> None:
+        """Put what was measured on held-back data to the last batch."""
+        held_back = {name: value for name, value in (logs or {}).items() if name[:4] == "val_"}
+        self._hand_on(**{name: float(value) for name, value in held_back.items()})
+
+    def on_test_begin(self, _logs: Any = None) -> None:
+        """Look away: held-back data is none to learn from."""
+        if self._forward is not None:
+            self._forward.is_testing = True
+
+    def on_test_end(self, _logs: Any = None) -> None:
+        """Look again."""
+        if self._forward is not None:
+            self._forward.is_testing = False
 
     def on_train_end(self, _logs: Any = None) -> None:
-        """Give the optimizer back as it was, and end the run."""
+        """Give the model and its optimizer back as they were, and end the run."""
         self._close()
 
     def _close(self) -> None:
+        self._hand_on()
         self._unwrap()
         self._unwrap = lambda: None
+        forward, self._forward = self._forward, None
+        if forward is not None:
+            forward.close()
         watch, self.watch = self.watch, None
         if watch is not None:
+            if self._backend == "jax":
+                self.model.train_function = None  # what was compiled holds our reader
             watch.close()
 
 
-def _layer(variable: Any) -> Layer:
-    path = str(variable.path)
-    return Layer(
-        path,
-        tuple(int(size) for size in variable.shape),
-        role=path.rpartition("/")[2],
-        dtype=str(variable.dtype),
-        trainable=bool(variable.trainable),
-        optimised=True,
-    )
-
-
-def _wrapped(optimizer: Any, read: Callable[..., Any]) -> Callable[[], None]:
-    """Put a reader around `apply`; give what takes it away again."""
-    apply = optimizer.apply
-
-    def watched(grads: Any, trainable_variables: Any = None) -> Any:
-        variables = trainable_variables
-        if variables is None:
-            variables = optimizer._trainable_variables  # noqa: SLF001  Keras' own default
-        finish = read(grads, variables)
-        answer = apply(grads, trainable_variables)
-        finish(variables)
-        return answer
-
-    optimizer.apply = watched
-
-    def unwrap() -> None:
-        if optimizer.__dict__.get("apply") is watched:
-            del optimizer.apply
-
-    return unwrap
-
-
-def _on_torch(keep: Callable[[Callable[[], Any]], None]) -> Callable[..., Any]:
-    """Read tensors where they are; the numbers are small and made at once."""
-
-    def read(grads: Sequence[Any], variables: Sequence[Any]) -> Callable[[Any], None]:
-        before = [variable.value.detach().clone() for variable in variables]
-        gradients = [None if each is None else each.detach().clone() for each in grads]
-
-        def finish(variables: Sequence[Any]) -> None:
-            moved = [
-                variable.value.detach() - old
-                for variable, old in zip(variables, before, strict=True)
-            ]
-            keep(lambda: _block(gradients, before, moved))
-
-        return finish
-
-    return read
-
-
-def _block(gradients: Sequence[Any], weights: Sequence[Any], moved: Sequence[Any]) -> Any:
-    """Give the fields of a frame out of tensors, on the recorder's thread, in 64 bits."""
+def _assembled(applied: list[Applied], seen: Seen | None, names: list[str], info: RunInfo) -> Any:
+    """Put the numbers of a batch into one block; what nobody told is missing."""
     import numpy as np
 
-    columns = []
-    for gradient, weight, move in zip(gradients, weights, moved, strict=True):
-        values = np.full(0, 0.0) if gradient is None else _array(gradient)
-        finite = np.isfinite(values)
-        sizes = np.abs(values[finite])
-        columns.append(
-            (
-                float(np.linalg.norm(values)),
-                float(sizes.mean()) if sizes.size else 0.0,
-                float(sizes.max(initial=0.0)),
-                values.size - int(finite.sum()),
-                int((values == 0).sum()),
-                float(np.linalg.norm(_array(weight))),
-                float(np.linalg.norm(_array(move))),
-            )
-        )
-    return np.array(columns, np.float32).T
-
-
-def _array(tensor: Any) -> Any:
-    return tensor.double().cpu().numpy().ravel()
-
-
-def _on_jax(keep: Callable[[Callable[[], Any]], None]) -> Callable[..., Any]:
-    """Make the numbers inside the compiled step; JAX hands them out when it has them."""
-    import jax
-
-    from ..hooks.jax import statistics
-
-    def told(block: Any) -> None:
-        import numpy as np
-
-        keep(lambda: np.asarray(block, np.float32))
-
-    def read(grads: Sequence[Any], variables: Sequence[Any]) -> Callable[[Any], None]:
-        before = [variable.value for variable in variables]
-
-        def finish(variables: Sequence[Any]) -> None:
-            moved = [variable.value - old for variable, old in zip(variables, before, strict=True)]
-            jax.debug.callback(told, statistics(list(grads), before, moved), ordered=True)
-
-        return finish
-
-    return read
-
-
-def _settle(backend: str) -> None:
-    """Wait for what JAX still has to hand out: `fit` has waited for the loss already."""
-    if backend == "jax":
-        import jax
-
-        jax.effects_barrier()  # type: ignore[no-untyped-call, unused-ignore]
-
-
-_READERS = {"torch": _on_torch, "jax": _on_jax}
+    missing = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
+    whole = np.full((len(info.fields), len(names)), missing, np.float32)
+    own = len(LAYER_FIELDS)
+    for each in applied:
+        block = each.numbers()
+        for column, place in enumerate(each.places):
+            if place >= 0:
+                whole[:own, place] = block[:, column]
+    for place, name in enumerate(names):
+        if seen is not None and name in seen.told:
+            whole[own:, place] = np.asarray(seen.told[name], np.float32)
+    return whole

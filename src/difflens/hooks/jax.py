@@ -6,32 +6,70 @@ output of it, one small array for all layers, and are fetched when the next step
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..runs import MISSING_BITS, Layer
+from .jax_forward import Passed
+
+_ROWS = 256  # of inputs that are looked at to describe them
 
 
-def layers_of(parameters: Any) -> tuple[Layer, ...]:
-    """Describe the leaves of a tree of parameters, in the order in which JAX flattens it."""
+def layers_of(parameters: Any, passed: Passed | None = None) -> tuple[Layer, ...]:
+    """Describe the leaves of a tree of parameters, in the order in which JAX flattens it.
+
+    Their depth is the order in which a forward pass uses them. Where none was read it is that of
+    their names, in which layer 10 comes behind layer 2.
+    """
     from jax.tree_util import tree_flatten_with_path
 
     leaves, _ = tree_flatten_with_path(parameters)
+    names = [_name(path) for path, _ in leaves]
+    seen = passed or Passed({}, {}, {}, "", ())
+    by_name = sorted(range(len(names)), key=lambda place: _counted(names[place]))
+    # What the pass does not use stands behind what it does.
+    order = sorted(by_name, key=lambda place: seen.depths.get(place, len(names)))
+    depths = {place: depth for depth, place in enumerate(order)}
     return tuple(
         Layer(
-            _name(path),
+            names[place],
             tuple(int(size) for size in leaf.shape),
+            seen.kinds.get(place, ""),
             role=_name(path[-1:]),
-            depth=place,
+            depth=depths[place],
             dtype=str(leaf.dtype),
+            activation=seen.activations.get(place, ""),
         )
         for place, (path, leaf) in enumerate(leaves)
     )
+
+
+def _counted(name: str) -> list[tuple[int, str]]:
+    """Give what sorts a name with its numbers as numbers."""
+    return [(int(each), "") if each.isdigit() else (-1, each) for each in re.split(r"(\d+)", name)]
 
 
 def _name(path: tuple[Any, ...]) -> str:
     """Write the way to a leaf as people name layers: `encoder.0.kernel`."""
     parts = (getattr(key, "key", getattr(key, "name", getattr(key, "idx", key))) for key in path)
     return ".".join(map(str, parts))
+
+
+def described(batch: Any) -> dict[str, Any]:
+    """Describe a batch of inputs, its first rows."""
+    import numpy as np
+
+    facts: dict[str, Any] = {"dtype": str(batch.dtype)}
+    if "float" not in facts["dtype"] or not batch.size:
+        return facts
+    rows = np.asarray(batch[:_ROWS] if batch.ndim else batch, np.float64)
+    rows = rows.reshape(len(rows) if rows.ndim else 1, -1)
+    spread = rows.std(axis=0)
+    figures = {
+        "mean": rows.mean(), "std": rows.std(), "min": rows.min(), "max": rows.max(),
+        "features_std_min": spread.min(), "features_std_max": spread.max(),
+    }  # fmt: skip
+    return facts | {name: float(value) for name, value in figures.items()}
 
 
 def statistics(gradients: Any, parameters: Any = None, updates: Any = None) -> Any:

@@ -12,7 +12,7 @@ import msgspec
 from ..hooks import Reading
 from ..kept import now
 from ..records import Policy
-from ..runs import RunFinding, RunInfo
+from ..runs import Layer, RunFinding, RunInfo
 from .watched import Watched
 
 
@@ -48,7 +48,7 @@ class PlainMonitor(Watched):
         others = [sink[name].plugin(self.folder, info) for name in sinks]
         self._recorder = Recorder(paper, info, self._alarm, others)
         self._parts = (self._recorder, Leaving(self._recorder.flush))
-        self._next_step = paper.first_step
+        self._info, self._next_step = info, paper.first_step
 
     def take(
         self, block: Callable[[], Any], scalars: Mapping[str, Any], step: int | None = None
@@ -73,6 +73,15 @@ class PlainMonitor(Watched):
     def note(self, what: str, text: str = "", **data: Any) -> None:
         """Write down something that happened, or a fact about the model."""
         self._recorder.note(what, text, **data)
+
+    def describe(self, layers: tuple[Layer, ...]) -> None:
+        """Say anew what is known of the layers; there are as many, in the same order."""
+        self._info = msgspec.structs.replace(self._info, layers=layers)
+        self._recorder.describe(self._info)
+
+    def fail(self, error: Exception) -> None:
+        """Say once that what feeds this went quiet, and why."""
+        self._recorder.fail(error)
 
     def __enter__(self) -> Self:
         """Use it in a `with`."""
