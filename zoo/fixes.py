@@ -86,6 +86,11 @@ def _scale(config: Config, given: Given) -> Config:
     return replace(scaled, target_scale=1.0) if given.get("targets") else scaled
 
 
+def _hold(config: Config, given: Given) -> Config:
+    """Let the rate stay as it is, at the height that the remedy names where it names one."""
+    return replace(config, schedule="constant", lr=float(given.get("hold", config.lr)))
+
+
 FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "scale_lr": lambda config, given: replace(config, lr=config.lr * float(given["factor"])),
     "set_lr": lambda config, given: replace(config, lr=float(given["value"])),
@@ -112,7 +117,7 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "larger_batch": _batch,
     "regularise": _regularise,
     "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
-    "fix_schedule": lambda config, _: replace(config, schedule="constant"),
+    "fix_schedule": _hold,
     "rewind_and_skip": _rewind,
 }
 

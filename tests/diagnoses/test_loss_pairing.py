@@ -45,3 +45,33 @@ def test_logits_are_not_suspected():
     facts = {"output": {"rows_sum_to_one": False, "shape": [64, 10]}, "final_module": "Linear"}
 
     assert asked("loss-pairing", recorded(level(100), facts=facts)) == []
+
+
+def test_a_loss_that_is_negated_midway_is_told_with_the_step():
+    losses = np.concatenate([falling(100), -0.2 * 1.15 ** np.arange(60)])
+
+    found = only("loss-pairing", recorded(losses))
+
+    assert (found.fix.code, found.since_step) == ("negate_loss", 100)
+
+
+def test_a_log_likelihood_that_passes_through_zero_is_in_order():
+    losses = 2.0 - 5.0 * (1 - np.exp(-0.03 * np.arange(200)))
+
+    assert asked("loss-pairing", recorded(losses)) == []
+
+
+def test_a_loss_of_both_signs_is_not_negated():
+    random = np.random.default_rng(8)
+    losses = 0.01 * random.standard_normal(80) - 1e-5 * np.arange(80) ** 2
+    losses[-20:] = -0.05 * 1.05 ** np.arange(20)
+
+    assert asked("loss-pairing", recorded(losses)) == []
+
+
+def test_a_reward_that_grows_from_next_to_nothing_is_not_negated():
+    losses = -0.02 * 1.03 ** np.arange(60)
+    facts = {"output": {"rows_sum_to_one": False, "shape": [64, 10]}}
+
+    assert asked("loss-pairing", recorded(losses, facts=facts)) == []
+    assert asked("loss-pairing", recorded(100 * losses, facts=facts))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from diagnoses.histories import asked, only
 
-from difflens.testing.histories import falling, faulty, recorded
+from difflens.testing.histories import falling, faulty, level, recorded
 
 NAN = float("nan")
 
@@ -39,3 +39,32 @@ def test_momentum_asks_for_a_smaller_learning_rate(momentum, times):
 
     ratio = held.fix.parameters["factor"] / plain.fix.parameters["factor"]
     assert ratio == pytest.approx(times, rel=0.05)
+
+
+def test_a_first_step_that_throws_the_loss_up_is_told_once_it_is_stuck():
+    losses = np.concatenate([[3.0, 1300.0, 1000.0, 300.0, 60.0, 12.0], level(60)])
+    steps = np.concatenate([[20.0, 9.0, 5.0, 3.0, 2.0, 1.0], np.full(60, 0.03)])
+
+    assert only("lr-high", recorded(losses, update_l2=steps)).since_step == 0
+
+
+def test_a_loss_that_comes_down_far_after_its_first_steps_is_no_fault():
+    losses = np.concatenate([[2.3, 30.0, 25.0, 20.0, 9.0, 4.0], falling(100)])
+
+    assert asked("lr-high", recorded(losses, update_l2=0.5)) == []
+
+
+def test_steps_that_are_large_only_since_the_loss_leapt_did_not_make_it_leap():
+    losses = np.concatenate([falling(100), np.full(60, 9.0)])
+    late, in_time = (np.where(np.arange(160) < at, 1e-3, 3.0) for at in (100, 99))
+
+    assert asked("lr-high", recorded(losses, update_l2=late)) == []
+    assert only("lr-high", recorded(losses, update_l2=in_time)).since_step == 99
+
+
+def test_a_rate_that_climbs_is_held_and_not_scaled():
+    rates = 0.01 * 1.03 ** np.arange(200)
+    losses = np.concatenate([falling(120), np.linspace(0.2, 30.0, 80)])
+    history = recorded(losses, update_l2=rates, scalars={"lr": rates})
+
+    assert only("lr-high", history).fix.code == "fix_schedule"

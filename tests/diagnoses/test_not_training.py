@@ -64,3 +64,16 @@ def test_weights_that_moved_to_nan_have_moved():
     everything = {"update_l2": np.nan, "grad_l2": np.nan, "weight_l2": np.nan}
 
     assert asked("not-training", recorded(np.full(20, np.nan), **everything)) == []
+
+
+def test_an_optimiser_that_is_not_called_any_more_is_told_with_the_step():
+    at = np.arange(100)
+    history = recorded(
+        falling(100), update_l2=np.where(at < 60, 1e-3, 0.0),
+        scalars={"optimizer_steps": np.where(at < 60, 1.0, 0.0)},
+    )  # fmt: skip
+
+    found = only("not-training", history)
+
+    assert (found.fix.code, found.since_step) == ("call_step", 60)
+    assert asked("not-training", until(history, 80)) == []

@@ -37,3 +37,22 @@ def test_wide_swings_about_a_level_that_came_down_are_no_fault():
     losses = falling(400) * np.exp(0.9 * np.random.default_rng(3).standard_normal(400))
 
     assert asked("oscillating", recorded(losses)) == []
+
+
+def test_the_noise_about_the_low_loss_of_trained_weights_is_no_oscillation():
+    random = np.random.default_rng(2)
+    losses = 0.05 * np.exp(0.6 * random.standard_normal(120))
+    output = {"shape": [64, 10], "rows_sum_to_one": False, "min": -15.0, "max": 18.0}
+
+    assert asked("oscillating", recorded(losses, facts={"output": output})) == []
+
+
+def test_small_batches_of_squared_errors_swing_by_themselves():
+    random = np.random.default_rng(4)
+
+    def of(batch):
+        losses = random.chisquare(batch, 160) / batch
+        output = {"shape": [batch, 1], "rows_sum_to_one": False}
+        return asked("oscillating", recorded(losses, facts={"output": output}))
+
+    assert [of(batch) for batch in (1, 4, 16)] == [[], [], []]

@@ -38,3 +38,11 @@ def test_both_losses_rising_is_another_fault():
     history = recorded(rising, scalars={"val_loss": sampled(rising)})
 
     assert asked("over-fit", history) == []
+
+
+def test_single_examples_of_which_most_cost_nothing_are_no_gap():
+    random = np.random.default_rng(6)
+    singles = np.where(random.random(600) < 0.7, 1e-3, 1.5) * np.exp(-0.001 * np.arange(600))
+    held_back = 0.5 + np.abs(np.arange(600) - 200) / 1000
+
+    assert asked("over-fit", recorded(singles, scalars={"val_loss": sampled(held_back)})) == []

@@ -49,3 +49,10 @@ def test_healthy_decay_is_no_plateau(repeats):
         told += bool(asked("plateau", recorded(losses, layers=())))
 
     assert told / repeats <= 0.06
+
+
+def test_a_long_way_off_a_saddle_is_no_plateau():
+    gradients = 1e-2 * 1.005 ** np.arange(200)
+
+    assert asked("plateau", recorded(level(200)))
+    assert asked("plateau", recorded(level(200), grad_l2=gradients)) == []

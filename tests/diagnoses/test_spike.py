@@ -35,3 +35,12 @@ def test_noise_of_small_batches_raises_no_warning(repeats):
         told += any(each.severity != "info" for each in asked("spike", recorded(losses, layers=())))
 
     assert told / repeats <= 0.02
+
+
+def test_a_warm_restart_is_no_spike():
+    at = np.arange(200)
+    losses = falling(200, end=0.3)
+    losses[100:106] += 1.0
+    steps = np.where((at < 40) | (at >= 99), 0.1, 1e-3)
+
+    assert only("spike", recorded(losses, update_l2=steps)).severity == "info"

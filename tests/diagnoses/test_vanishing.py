@@ -56,3 +56,12 @@ def test_a_run_that_stood_still_for_long_and_then_learned_is_told_as_a_warning()
     found = only("vanishing", recorded(losses, grad_l2=faint, layers=network()))
 
     assert found.severity == "warning"
+
+
+def test_half_a_memory_fades_and_that_of_the_frameworks_does_not():
+    def of(gain):
+        layers = (Layer("memory.weight_hh_l0", (16, 16), "RNN", "weight", 0),)
+        return asked("vanishing", recorded(level(100), layers=layers, weight_l2=4 * gain))
+
+    assert of(0.5)
+    assert of(3**-0.5) == []

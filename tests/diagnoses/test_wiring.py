@@ -29,3 +29,13 @@ def test_sums_that_grow_smoothly_count_and_rough_ones_do_not():
 
     assert asked("wiring", recorded(falling(60), scalars={"grad_kept": 1.0}, grad_l2=grown))
     assert not asked("wiring", recorded(falling(60), scalars={"grad_kept": 1.0}, grad_l2=rough))
+
+
+def test_gradients_that_pile_up_from_some_step_on_are_told_with_that_step():
+    at = np.arange(140)
+    gradients = 1e-2 * np.where(at < 100, noise(140, 0.3, 4), 1.2 ** np.maximum(at - 99, 0))
+    history = recorded(
+        falling(140), scalars={"grad_kept": np.where(at < 100, 0.0, 1.0)}, grad_l2=gradients
+    )
+
+    assert abs(only("wiring", history).since_step - 100) <= 1

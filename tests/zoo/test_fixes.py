@@ -47,7 +47,7 @@ CASES = {
     "larger_batch": ({"factor": 32}, {"batch"}),
     "regularise": ({"dropout": 0.5, "weight_decay": 0.1}, {"dropout", "weight_decay", "optimiser"}),
     "stop_early": ({"step": 40}, {"stop_step"}),
-    "fix_schedule": ({}, {"schedule"}),
+    "fix_schedule": ({"hold": 0.01}, {"schedule", "lr"}),
     "rewind_and_skip": ({"step": 5}, {"kick_step", "kick_factor", "bad_step"}),
 }
 

@@ -13,6 +13,7 @@ from . import diagnosis
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.losses import harm
+from .signs.rates import lower
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -66,7 +67,7 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         signs=[above(found.share, limit["share"] / 2)],
         fix=Fix("reinitialise", {"scheme": "kaiming", "layers": []})
         if from_start
-        else Fix("scale_lr", {"factor": 0.1}),
+        else lower(seen, 0.1),
     )  # fmt: skip
 
 

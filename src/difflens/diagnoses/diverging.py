@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import Fix, RunFinding
+from ..runs import RunFinding
 from . import diagnosis
 from .signs.limits import Limits
 from .signs.losses import levels
+from .signs.rates import is_rising, lower
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -58,7 +59,7 @@ def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
 def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a learning rate that goes on rising past the point at which the loss turned."""
     rates, typical = seen.lr, seen.layers.typical_update
-    if rates is None or typical is None or not _is_rising(rates):
+    if rates is None or typical is None or not is_rising(rates):
         return []
     rise, share, lowest = _rise(seen.loss.values, 10)
     if rise < limit["ramp_rise"] or share < limit["ramp_share"] * seen.loss.start:
@@ -85,18 +86,12 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
             since=int(seen.steps[place]),
             layers=seen.layers.named(_largest(seen)),
             cause="the learning rate rises past what the loss can follow",
-            advice=[f"cap the learning rate near {best:.2g}", "end the warm-up earlier",
+            advice=[f"cap the learning rate near {best / 4:.2g}", "end the warm-up earlier",
                     "clip gradients"],
             signs=[above(growth, limit["ramp_update"] / 2), above(rise, 1.0)],
-            fix=Fix("set_lr", {"value": best / 2}),
+            fix=lower(seen, 0.1),
         )
     ]  # fmt: skip
-
-
-def _is_rising(rates: Any) -> bool:
-    """Is the learning rate higher than ever before, and still on its way up?"""
-    known = rates[np.isfinite(rates)]
-    return len(known) > 20 and known[-1] >= known.max() and known[-1] > 1.05 * known[-11]
 
 
 def _largest(seen: Sight) -> Any:
@@ -131,7 +126,7 @@ def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
             "where the weights are",
             advice=["lower the learning rate now", "clip gradients", "go back to an earlier step"],
             signs=[above(worst.signal, limit["signal"] / 2)],
-            fix=Fix("scale_lr", {"factor": 0.1}),
+            fix=lower(seen, 0.1),
         )
     ]  # fmt: skip
 

@@ -13,7 +13,8 @@ from . import diagnosis
 from .signs.layers import initial_scales
 from .signs.limits import Limits
 from .signs.losses import Harm, broke, harm, rose
-from .signs.recurrence import gains
+from .signs.rates import hold
+from .signs.recurrence import wrong_memory
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -96,10 +97,9 @@ def _worst(scales: Any, ratios: Any) -> Any:
 
 
 def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
-    recurrent = [name for name, gain in gains(seen.history).items()
-                 if gain > limit["recurrent_gain"]]  # fmt: skip
-    if recurrent:
-        return Fix("reinitialise", {"scheme": "orthogonal", "layers": recurrent})
+    memory = wrong_memory(seen.history, lambda gain: gain > limit["recurrent_gain"])
+    if memory is not None:
+        return memory.fix
     given: Any = seen.history.fact("input")
     if isinstance(given, dict) and (given.get("features_std_max") or 0) > 10:
         return Fix("scale_inputs")
@@ -142,7 +142,7 @@ def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=["clip gradients to the norm of the steps before", "lower the learning rate",
                     "warm the learning rate up"],
             signs=[above(growth, limit["growth"])],
-            fix=Fix("clip_gradients", {"max_norm": usual}),
+            fix=hold(seen) or Fix("clip_gradients", {"max_norm": usual}),
         )
     ]  # fmt: skip
 
@@ -167,27 +167,24 @@ def _fastest(seen: Sight, at: int) -> Any:
 def _recurrent(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a plain recurrent layer whose matrix makes its gradients grow with time."""
     told = harm(seen.loss, least=30)
-    found = {name: gain for name, gain in gains(seen.history).items()
-             if gain > limit["recurrent_gain"]}  # fmt: skip
-    if not found or told is None:
+    memory = wrong_memory(seen.history, lambda gain: gain > limit["recurrent_gain"])
+    if memory is None or told is None:
         return []
-    worst = sorted(found, key=lambda name: (-found[name], name))
-    gain = found[worst[0]]
     return [
         finding(
             "exploding",
             "critical" if seen.loss.n >= 60 else "warning",
-            f"{worst[0]} multiplies what it remembers by {gain:.3g} at every step of a sequence, "
-            f"and {told.said}",
-            {"recurrent_gain": gain, "recurrent_gain_threshold": limit["recurrent_gain"],
+            f"{memory.layers[0]} multiplies what it remembers by {memory.gain:.3g} at every step "
+            f"of a sequence, and {told.said}",
+            {"recurrent_gain": memory.gain, "recurrent_gain_threshold": limit["recurrent_gain"],
              "harm": told.said},
             since=int(seen.steps[0]),
-            layers=worst,
+            layers=memory.layers,
             cause="the recurrent matrix is larger than one: states saturate and gradients grow "
             "with the length of the sequence",
-            advice=["initialise the recurrent matrix orthogonally", "clip gradients",
-                    "use a GRU or an LSTM"],
-            signs=[above(gain, limit["recurrent_gain"])],
-            fix=Fix("reinitialise", {"scheme": "orthogonal", "layers": worst}),
+            advice=["initialise the recurrent matrix orthogonally (ReLU: as the identity)",
+                    "clip gradients", "use a GRU or an LSTM"],
+            signs=[above(memory.gain, limit["recurrent_gain"])],
+            fix=memory.fix,
         )
     ]  # fmt: skip

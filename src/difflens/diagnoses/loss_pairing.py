@@ -12,7 +12,7 @@ from ..records import Policy, Threshold
 from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
 from .signs.limits import Limits
-from .signs.losses import stuck
+from .signs.losses import Losses, stuck
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -26,6 +26,7 @@ THRESHOLDS = {
     "late_points": Threshold(60, "points between the bounds that suffice by themselves"),
     "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
 }  # fmt: skip
+_POSITIVE = 20  # points for which a loss must have been positive before it turned
 
 
 @diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS, absolute=True)
@@ -82,10 +83,18 @@ def bounds(classes: int) -> tuple[float, float]:
 
 
 def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
-    loss = seen.loss
+    """Find a loss that is negative and falls ever faster, from the start or from some step on."""
+    loss = _below_zero(seen.loss)
     if loss.n < limit["points"] or loss.start >= 0 or loss.now >= loss.start:
         return
-    depth = loss.now / loss.start
+    turned = loss.n < seen.loss.n
+    # Where it turned, all that it was before is the measure: losses that may be negative pass
+    # through zero slowly and then slow down.
+    size = float(np.abs(seen.loss.values[: seen.loss.n - loss.n]).max()) if turned else -loss.start
+    # A cross entropy that is negated begins near that of guessing; what begins near zero is a
+    # reward, and may become several times as large.
+    size = max(size, loss.chance or 0.0)
+    depth = -loss.now / max(size, 1e-300)
     worse = _accuracy_falls(seen)
     if depth < limit["depth"] and not worse:
         return
@@ -105,6 +114,18 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         signs=[above(depth, limit["depth"] / 2)],
         fix=Fix("negate_loss"),
     )  # fmt: skip
+
+
+def _below_zero(loss: Losses) -> Losses:
+    """Give the stretch from which on every value is negative, where none was before it.
+
+    Losses that change their sign by nature (rewards less a baseline) do so from the start.
+    """
+    above, below = np.flatnonzero(loss.values >= 0), np.flatnonzero(loss.values < 0)
+    since = int(above[-1]) + 1 if len(above) else 0
+    if 0 < since < _POSITIVE or (len(below) and below[0] < since):
+        since = loss.n
+    return loss._replace(steps=loss.steps[since:], values=loss.values[since:])
 
 
 def _speed(values: Any) -> float | None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import Fix, RunFinding
+from ..runs import RunFinding
 from . import diagnosis
 from .signs.limits import Limits
 from .signs.losses import Harm, Losses, broke, levels, rose, stuck
+from .signs.rates import hold, lower
 from .signs.recurrence import RECURRENT
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
@@ -27,9 +28,12 @@ THRESHOLDS = {
     "gradient": Threshold(50.0, "gradient by weight at the start above which the fault lies "
                           "in the weights or the data, not in the learning rate"),
     "first_loss": Threshold(20.0, "first loss by that of guessing above which the same holds"),
+    "recovered": Threshold(0.3, "share by which the loss fell since: more, and a rise is past"),
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
 }  # fmt: skip
 
+_NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
+_BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
 
 
@@ -41,23 +45,55 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
     if typical is None or gradient is None or seen.points < 4:
         return
-    course = levels(typical[np.isfinite(typical)], 3)
-    if not len(course):
-        return
     first = seen.loss.first_by_chance
     if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
         return
-    told = rose(seen.loss, limit["rise"]) or _broke(seen, limit) or _swings(seen.loss, limit)
-    told = told or _stays(seen, limit)
+    harms = (_rose(seen, limit), _broke(seen, limit), _swings(seen.loss, limit),
+             _stays(seen, limit))  # fmt: skip
+    for told in harms:
+        found = None if told is None else _large(seen, limit, told)
+        if told is not None and found is not None:
+            yield _told(seen, limit, *found, told)
+            return
+
+
+def _large(seen: Sight, limit: Limits, told: Harm) -> tuple[float, int] | None:
+    """Give the size of the large steps that came before the harm, and the first of them.
+
+    A step shows in the loss of the next one: steps that are large only since the loss is high
+    follow from it. They must last, too: a single one is a leap, and has another name.
+    """
+    typical = seen.layers.typical_update
+    if typical is None:
+        return None
+    known = np.isfinite(typical)
+    values, steps = typical[known], seen.steps[known]
+    at = int(np.searchsorted(steps, told.since))
+    # A rate that climbs kills units first and lifts the loss much later.
+    sudden = told.kind == "above" and hold(seen) is None
+    low = max(at - _BEFORE, 0) if sudden else 0
+    cause = low + np.flatnonzero(values[low : max(at, 1)] >= limit["update"])
+    about = values[low : at + _AFTER]
+    course = levels(about, min(3, len(about)))
+    if not len(cause) or not len(course) or course.max() < limit["update"]:
+        return None
+    first = int(cause[0])
+    while first and np.median(values[max(first - 5, 0) : first]) >= limit["update"]:
+        first -= 1
+    return float(course.max()), int(steps[first])
+
+
+def _rose(seen: Sight, limit: Limits) -> Harm | None:
+    """Did the loss rise above its start, and has the run not learned since?
+
+    Adam's first steps often throw a loss up that comes down by itself, and far.
+    """
+    told, loss = rose(seen.loss, limit["rise"]), seen.loss
     if told is None:
-        return
-    steps = seen.steps[np.isfinite(typical)]
-    upto = course[: max(int(np.searchsorted(steps, told.since, "right")), 3)]
-    peak = float(upto.max())
-    if peak < limit["update"]:
-        return
-    at = int(np.flatnonzero(upto >= limit["update"])[0])
-    yield _told(seen, limit, peak, int(steps[at]), told)
+        return None
+    level = min(loss.reference, float(loss.values[0]))
+    fell = (level - float(np.median(loss.values[-5:]))) / max(abs(level), 1e-300)
+    return None if fell > limit["recovered"] else told
 
 
 def _broke(seen: Sight, limit: Limits) -> Harm | None:
@@ -94,7 +130,7 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
     if any(layer.kind in RECURRENT for layer in seen.history.info.layers):
         return None
     typical = seen.layers.typical_update
-    if told is None or typical is None:
+    if told is None or typical is None or (seen.is_waking and seen.loss.fall < _NEAR):
         return None
     first = typical[:3][np.isfinite(typical[:3])]
     return told if len(first) and float(first.max()) >= limit["update"] else None
@@ -120,7 +156,7 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
         advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=Fix("scale_lr", {"factor": float(f"{factor:.2g}")}),
+        fix=lower(seen, factor),
     )  # fmt: skip
 
 

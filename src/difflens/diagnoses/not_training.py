@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 THRESHOLDS = {
     "points": Threshold(5, "points with a positive learning rate over which nothing moved"),
+    "stopped_points": Threshold(30, "points without a call of step(), after which it is told of a "
+                                "run that moved before: gradients are gathered over fewer"),
     "share": Threshold(0.01, "share of all parameters that stand still: below, it is told as info"),
-}
+}  # fmt: skip
 
 
 @diagnosis(needs=(), window=5, thresholds=THRESHOLDS)
@@ -44,11 +46,25 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     moved = (recorded & (updates[active] != 0)).any(axis=0)
     still = [i for i in meant if not moved[i]]
     if not still:
+        yield from _stopped(seen, limit, updates)
         return
     if len(still) == len(meant):
         yield from _nothing_moves(seen, limit, active)
         return
     yield from _some_stand_still(seen, limit, still, active)
+
+
+def _stopped(seen: Sight, limit: Limits, updates: Any) -> Iterator[RunFinding]:
+    """Find the step from which on the optimiser was not called any more."""
+    calls = seen.history.course.scalar("optimizer_steps")
+    if calls is None:
+        return
+    recorded = ~seen.history.course.missing("update_l2")
+    moved = (recorded & (updates != 0)).any(axis=1) | ~(calls == 0) | ~_active(seen)
+    last = int(np.flatnonzero(moved)[-1]) if moved.any() else -1
+    if seen.points - 1 - last >= limit["stopped_points"]:
+        after = np.arange(seen.points) > last
+        yield from _nothing_moves(seen, limit, after)
 
 
 def _is_never_stepped(history: History) -> bool:
@@ -66,17 +82,17 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
     calls = seen.history.course.scalar("optimizer_steps")
     gradients = seen.history.course.field("grad_l2")
     n = int(active.sum())
-    called = None if calls is None else float(np.nansum(calls))
+    called = None if calls is None else float(np.nansum(calls[active]))
     if called and gradients is not None and not np.nan_to_num(gradients).any():
         return  # no gradient anywhere: dead, symmetric or cut off at the end, told there
     yield finding(
         "not-training",
         "critical",
         f"no weight has moved in {n} points"
-        + (": optimizer.step() was never called" if called == 0 else ""),
+        + (": optimizer.step() was not called" if called == 0 else ""),
         {"points": n, "points_threshold": limit["points"], "optimizer_steps": called,
          "layers_moved": 0},
-        since=int(seen.steps[0]),
+        since=int(seen.steps[np.flatnonzero(active)[0]]),
         layers=_in_order(seen),
         cause="the optimiser never takes a step"
         if not called

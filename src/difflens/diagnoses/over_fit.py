@@ -54,7 +54,9 @@ def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
     rise = float(last.min()) / float(held_back.values[best])
     at_best = loss.values[loss.steps <= held_back.steps[best]]
     before = float(np.median(at_best[-loss.width :])) if len(at_best) else loss.start
-    gap = float(np.median(last)) / loss.now if loss.now > 0 else float("inf")
+    # The mean, as the held-back loss is one: of single examples most cost next to nothing.
+    now = float(np.mean(loss.values[-loss.width :]))
+    gap = float(np.median(last)) / now if now > 0 else float("inf")
     fell = loss.now <= limit["fall"] * before
     share = float(last.min() - held_back.values[best]) / max(abs(loss.reference), 1e-300)
     if rise < limit["rise"] or share < limit["share"] or gap < limit["gap"] or not fell:

@@ -77,7 +77,7 @@ def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:
 def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
     loss = seen.loss
     told = stuck(loss, limit["points"], limit["near"])
-    if told is None or loss.fall >= limit["near"] or seen.is_warming_up:
+    if told is None or loss.fall >= limit["near"] or seen.is_warming_up or seen.is_waking:
         return []
     from ..stats.trend import theil_sen
 

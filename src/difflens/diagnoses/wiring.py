@@ -22,8 +22,8 @@ THRESHOLDS = {
     "share": Threshold(0.8, "share of the steps at which old gradients were still there"),
     "points": Threshold(8, "points before a word is said"),
     "roughness": Threshold(
-        0.1, "median change of ln of the gradient norm from point to point: a sum over steps is "
-        "smooth, the gradient of a batch is not; twice as much where the norm grew"),
+        0.1, "median change of ln of the gradient norm from point to point, about its trend: a sum "
+        "over steps is smooth, the gradient of a batch is not; twice as much where the norm grew"),
     "growth": Threshold(
         1.25, "growth of the gradient norm over the first points: sums grow, gradients "
         "that are cleared after the forward pass, which is fine, do not"),
@@ -45,11 +45,13 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         return
     known = ~np.isnan(kept)
     known[: 1 if len(known) else 0] = False  # at the first step there is nothing to keep
+    begins = _begins(kept, known, limit["share"])
+    known[:begins] = False
     n = int(known.sum())
     if n < limit["points"]:
         return
     share = float((kept[known] > 0.5).mean())
-    growth, roughness = _growth(seen)
+    growth, roughness = _growth(seen, begins)
     told = harm(seen.loss, least=20)
     if share < limit["share"] or not ((growth or 0.0) >= limit["growth"] or told):
         return
@@ -64,7 +66,7 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
          "early_growth": growth, "growth_threshold": limit["growth"],
          "roughness": roughness, "roughness_threshold": limit["roughness"],
          **({"harm": told.said} if told else {})},
-        since=int(seen.steps[0]),
+        since=int(seen.steps[begins]),
         cause="zero_grad() is not called between steps",
         advice=["call optimizer.zero_grad() before backward()"],
         signs=[above(share, limit["share"] / 2)],
@@ -72,13 +74,24 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
-def _growth(seen: Sight) -> tuple[float | None, float | None]:
+def _begins(kept: Any, known: Any, share: float) -> int:
+    """Give the point from which on gradients are kept: the first, or the last change to it."""
+    cleared = np.flatnonzero(known & (kept <= 0.5))
+    if len(cleared) <= (1 - share) * int(known.sum()):
+        return 0
+    return int(cleared[-1])
+
+
+def _growth(seen: Sight, begins: int) -> tuple[float | None, float | None]:
     """Give the gradient norm after some points by that of the first, and how rough it is."""
     norms = seen.history.course.global_norm()
+    norms = None if norms is None else norms[begins:]
     if norms is None or len(norms) < 8 or not np.isfinite(norms[:8]).all() or norms[0] <= 0:
         return None, None
-    moves = np.abs(np.diff(np.log(np.maximum(norms[3:13], 1e-30))))
-    return float(np.median(norms[5:10]) / norms[0]), float(np.nanmedian(moves))
+    moves = np.diff(np.log(np.maximum(norms[3:13], 1e-30)))
+    # About their own trend: sums that grow fast are as smooth as those that grow slowly.
+    rough = np.abs(moves - np.nanmedian(moves))
+    return float(np.median(norms[5:10]) / norms[0]), float(np.nanmedian(rough))
 
 
 def _in_eval_mode(seen: Sight) -> Iterator[RunFinding]:

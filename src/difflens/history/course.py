@@ -68,10 +68,6 @@ class Course:
         """Give the lowest value of a scalar within each point."""
         return self._scalar(name, 1)
 
-    def scalar_high(self, name: str) -> Floats | None:
-        """Give the highest value of a scalar within each point."""
-        return self._scalar(name, 2)
-
     def _scalar(self, name: str, which: int) -> Floats | None:
         if name not in self.info.scalars:
             return None

@@ -71,7 +71,7 @@ def figures(output: Any, kind: str) -> Any:
     units = output.movedim(1, -1) if output.dim() == 4 else output  # images
     units = units.reshape(-1, units.shape[-1])[:_ROWS].float()
     unknown = torch.full((), float("nan"), device=units.device)
-    spread, mean = torch.std_mean(units)
+    spread, mean = torch.std_mean(units, correction=min(1, units.numel() - 1))
     dead = (units <= 0).all(0).float().mean() if kind in _NEVER_NEGATIVE else unknown
     saturated = unknown
     if kind in _ENDS:

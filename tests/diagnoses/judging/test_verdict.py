@@ -80,3 +80,16 @@ def test_a_circle_of_explanations_is_told_by_its_first():
               found("exploding", 106), found("nan", 109), found("lr-high", 112)]  # fmt: skip
 
     assert len(causes(circle)) >= 1
+
+
+def test_a_single_large_step_explains_what_looks_like_a_high_learning_rate():
+    slip = found("spike", 100, "warning", fix=Fix("rewind_and_skip"))
+
+    assert names([slip, found("lr-high", 100)]) == ["spike"]
+    assert names([found("spike", 100), found("lr-high", 100)]) == ["lr-high"]
+
+
+def test_units_that_die_explain_the_leap_they_make():
+    (told,) = causes([found("spike", 100, "warning"), found("dead", 100)])
+
+    assert (told.name, told.also) == ("dead", ("spike",))

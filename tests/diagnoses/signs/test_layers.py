@@ -19,6 +19,10 @@ def test_the_median_past_what_is_no_number_is_that_of_numpy(values, axis):
     np.testing.assert_allclose(expected, median(values, axis), rtol=1e-9)
 
 
+def test_the_median_of_the_smallest_number_is_that_number():
+    assert median(np.array([[5e-324], [np.nan]]), axis=0).tolist() == [5e-324]
+
+
 def _quiet():
     from contextlib import nullcontext
 
@@ -58,3 +62,11 @@ def test_columns_stand_in_network_order_whatever_was_recorded_first():
     layers = network()[::-1]
 
     assert Layers(recorded(falling(5), layers=layers)).named([0]) == ["hidden.0.weight"]
+
+
+def test_a_kernel_has_its_units_last():
+    """Keras and JAX lay a matrix out as (in, out): kaiming's norm is that of the units."""
+    layers = tuple(Layer(f"{i}.kernel", (20, 50), role="kernel", kind="Dense") for i in range(2))
+    history = recorded(falling(40), layers=layers, weight_l2=10.0, update_l2=1e-3)
+
+    assert initial_scales(Layers(history)).tolist() == pytest.approx([1.0, 1.0])

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.diagnoses.signs.losses import Losses, harm, levels, standstill, stuck, worsened
+from difflens.diagnoses.signs.losses import (
+    Losses,
+    harm,
+    levels,
+    rose,
+    standstill,
+    stuck,
+    worsened,
+)
 from difflens.testing.histories import falling, level
 
 
@@ -42,3 +50,43 @@ def test_a_loss_that_lost_what_it_had_won_has_worsened():
 
     assert worsened(losses(series))
     assert worsened(losses(falling(160))) is None
+
+
+def test_a_loss_that_the_first_step_threw_up_starts_before_that_step():
+    thrown = np.concatenate([[3.0, 1300.0, 1000.0, 300.0, 60.0, 12.0], level(60)])
+
+    assert losses(thrown).start == 3.0
+
+
+def test_while_it_is_in_the_air_nothing_is_known_of_its_start():
+    assert losses([3.0, 1300.0, 1000.0, 300.0]).start == pytest.approx(768, rel=0.01)
+
+
+def test_one_lucky_first_example_is_no_start():
+    noisy = 2.3 * np.random.default_rng(3).chisquare(1, 60)
+    noisy[0] = 0.01
+
+    assert losses(noisy).start == pytest.approx(noisy[:3].mean())
+
+
+@pytest.mark.parametrize(
+    ("start", "spread", "learned"),
+    [(0.05, 30.0, True), (0.05, 4.0, False), (2.3, 30.0, False), (0.05, None, False)],
+)
+def test_a_low_first_loss_with_outputs_far_apart_comes_of_trained_weights(start, spread, learned):
+    series = losses(level(100, at=start), chance=np.log(10))._replace(spread=spread)
+
+    assert series.is_learned is learned
+    assert (stuck(series, 20) is None) is learned
+
+
+def test_a_loss_that_had_come_down_is_not_stuck_when_it_is_back():
+    series = np.concatenate([falling(100, end=0.3), level(100)])
+
+    assert stuck(losses(series), 20) is None
+
+
+def test_a_rise_is_dated_to_the_first_point_that_is_above():
+    series = np.concatenate([np.full(50, 2.3), np.full(50, 9.0)])
+
+    assert rose(losses(series), 1.5).since == 50

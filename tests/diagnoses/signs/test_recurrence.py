@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.recurrence import gains
+from difflens.diagnoses.signs.recurrence import gains, wrong_memory
 from difflens.runs import Layer
 from difflens.testing.histories import falling, recorded
 
@@ -20,3 +20,31 @@ def test_gated_layers_have_no_gain():
     layers = (Layer("memory.weight_hh_l0", (48, 16), "GRU", "weight", 0),)
 
     assert gains(recorded(falling(5), layers=layers)) == {}
+
+
+@pytest.mark.parametrize(("largest", "scheme"), [(1e5, "identity"), (2.0, "orthogonal")])
+def test_states_beyond_one_are_not_those_of_tanh_and_start_at_the_identity(largest, scheme):
+    layers = (
+        Layer("memory.weight_hh_l0", (16, 16), "RNN", "weight", 0),
+        Layer("output.weight", (2, 16), "Linear", "weight", 1),
+    )
+    output = {"shape": [64, 2], "min": -1.0, "max": largest}
+    history = recorded(
+        falling(5), layers=layers, weight_l2=[1.6 * 4, 1.0], facts={"output": output}
+    )
+
+    found = wrong_memory(history, lambda gain: gain > 1.25)
+
+    assert found.layers == ["memory.weight_hh_l0"]
+    assert found.fix.parameters["scheme"] == scheme
+
+
+def test_the_memory_farthest_from_one_is_named_first():
+    layers = tuple(Layer(f"memory.weight_hh_l{i}", (16, 16), "RNN", "weight", i) for i in (0, 1))
+
+    found = wrong_memory(
+        recorded(falling(5), layers=layers, weight_l2=[4 * 0.4, 4 * 0.1]), lambda gain: gain < 0.5
+    )
+
+    assert found.layers[0] == "memory.weight_hh_l1"
+    assert wrong_memory(recorded(falling(5)), lambda gain: gain < 0.5) is None

@@ -124,7 +124,9 @@ def _kaiming(layer: Layer) -> float:
     """Give the norm that kaiming gives a matrix, sqrt(2/fan_in) a weight (He et al. 2015)."""
     if not layer.count or len(layer.shape) < 2:
         return float("nan")
-    return float((2 * layer.shape[0]) ** 0.5)
+    # A kernel of Keras and JAX has its units last, a weight of PyTorch first.
+    units = layer.shape[-1] if layer.role == "kernel" else layer.shape[0]
+    return float((2 * units) ** 0.5)
 
 
 def is_matrix(layer: Layer) -> bool:
@@ -153,7 +155,9 @@ def median(values: NDArray[Any], axis: int) -> NDArray[Any]:
     count = (~np.isnan(values)).sum(axis=axis)
     low = np.expand_dims(np.maximum((count - 1) // 2, 0), axis)
     high = np.expand_dims(np.minimum(count // 2, values.shape[axis] - 1), axis)
-    both = np.take_along_axis(ordered, low, axis) / 2 + np.take_along_axis(ordered, high, axis) / 2
+    lower, upper = (np.take_along_axis(ordered, each, axis) for each in (low, high))
+    # Halves before the sum, lest it overflow; of two alike no half, lest it underflow.
+    both = np.where(lower == upper, lower, lower / 2 + upper / 2)
     return np.where(count > 0, np.squeeze(both, axis), np.nan)
 
 

@@ -7,7 +7,7 @@ a loss in other units is judged alike.
 
 from __future__ import annotations
 
-from math import log
+from math import expm1, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _FLAT = 0.3
 _START, _LEAST, _MOST = 3, 3, 20  # points: of the start, of a level at least and at most
+_THROWN = 3.0  # times the first loss: the mean of the start beyond it is the work of the steps
+_CALM = 0.3  # change from value to value, by the level, of a loss whose first value can be trusted
+_APART = 3.0  # times the least distance of outputs that a low cross entropy wants
+_LEARNED = 0.3  # of guessing: a loss that begins below it comes of weights that were trained
 
 
 class Losses(NamedTuple):
@@ -28,6 +32,7 @@ class Losses(NamedTuple):
     values: NDArray[Any]
     broken: int | None
     chance: float | None = None  # what guessing would cost, where that is known
+    spread: float | None = None  # largest less smallest output before the first update
 
     @classmethod
     def of(cls, history: History, name: str) -> Losses:
@@ -43,6 +48,7 @@ class Losses(NamedTuple):
             found[finite].astype(np.float64),
             history.first_nonfinite_scalar.get(name),
             chance(history),
+            _spread(history),
         )
 
     @property
@@ -57,8 +63,35 @@ class Losses(NamedTuple):
 
     @property
     def start(self) -> float:
-        """The level at the start."""
-        return float(np.mean(self.values[:_START])) if self.n else float("nan")
+        """The level at the start: the mean of the first values.
+
+        Steps that are far too large throw the second value up already, and their own harm would
+        count as the start. The first value alone was measured before any step: it stands, once the
+        loss has calmed down and shows that single values can be trusted.
+        """
+        if not self.n:
+            return float("nan")
+        mean, first = float(np.mean(self.values[:_START])), float(self.values[0])
+        thrown = 0 < _THROWN * first < mean and self.n >= _MOST
+        return first if thrown and self._is_calm else mean
+
+    @property
+    def _is_calm(self) -> bool:
+        late = self.values[-_MOST:]
+        return bool(np.median(np.abs(np.diff(late))) < _CALM * np.median(np.abs(late)))
+
+    @property
+    def is_learned(self) -> bool:
+        """Does it begin with what was learned before: fine-tuning, or a run that goes on?
+
+        A cross entropy of L among k classes wants outputs that lie about ln(k/(e^L - 1)) apart in
+        every example, and trained ones several times as far over a batch. Where they lie closer,
+        it is another loss (a squared error of 64 outputs), and guessing says nothing of it.
+        """
+        start = self.start
+        if self.chance is None or self.spread is None or not 0 < start < _LEARNED * self.chance:
+            return False
+        return bool(self.spread > _APART * (self.chance - log(expm1(start))))
 
     @property
     def reference(self) -> float:
@@ -106,6 +139,13 @@ def chance(history: History) -> float | None:
     return log(classes) if classes > 1 else None
 
 
+def _spread(history: History) -> float | None:
+    output: Any = history.fact("output")
+    ends = [output.get("min"), output.get("max")] if isinstance(output, dict) else [None]
+    known = [each for each in ends if isinstance(each, (int, float))]
+    return float(known[1] - known[0]) if len(known) == 2 else None
+
+
 def standstill(loss: Losses, fall: float = 0.1) -> int:
     """Count the points from the start on for which the loss had not left its reference."""
     course = levels(loss.values, 5)
@@ -134,20 +174,26 @@ def stuck(loss: Losses, least: int, fall: float = 0.1) -> Harm | None:
 
     Still there: it is below its reference (its start, or guessing) by less than `fall`. Flat:
     over the latter half of the run it fell by less than a fiftieth of its start, and it is below
-    its reference by less than three tenths.
+    its reference by less than three tenths. A run that begins where others end may stay there.
     """
-    if loss.n < least:
+    if loss.n < least or loss.is_learned:
         return None
     half = loss.values[loss.n // 2 :]
     third = max(len(half) // 3, 1)
     late = float(np.median(half[:third]) - np.median(half[-third:])) / loss.size
     near = loss.fall < fall
     flat = loss.n >= 2 * least and late < 0.02 and loss.fall < _FLAT
-    if loss.start <= 0 or not (near or flat) or rose(loss, 1.5):
+    if loss.start <= 0 or not (near or flat) or rose(loss, 1.5) or _had_learned(loss):
         return None
     since = int(loss.steps[0])
     said = f"the loss went from {loss.start:.4g} to {loss.now:.4g} in {loss.n} points"
     return Harm("stuck", since, loss.fall, said)
+
+
+def _had_learned(loss: Losses) -> bool:
+    """Was the loss down at half its reference once? Then it lost that, and was never stuck."""
+    course = levels(loss.values, _MOST)
+    return len(course) > 0 and float(course.min()) < 0.5 * loss.reference
 
 
 def rose(loss: Losses, times: float) -> Harm | None:
@@ -160,7 +206,8 @@ def rose(loss: Losses, times: float) -> Harm | None:
         return None
     peak = float(course.max())
     said = f"the loss went from {loss.start:.4g} up to {peak:.4g}"
-    return Harm("above", int(loss.steps[over[0]]), peak / loss.start, said)
+    at = int(over[0]) + int(np.argmax(loss.values[over[0] :] > times * loss.start))
+    return Harm("above", int(loss.steps[at]), peak / loss.start, said)
 
 
 def worsened(loss: Losses) -> Harm | None:

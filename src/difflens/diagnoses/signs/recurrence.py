@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from ...runs import Fix
 
 if TYPE_CHECKING:
     from ...history.history import History
@@ -30,3 +33,46 @@ def gains(history: History) -> dict[str, float]:
         if layer.kind in _PLAIN and square and recurrent and np.isfinite(weights[0, i]):
             found[layer.name] = float(weights[0, i]) / layer.shape[0] ** 0.5
     return found
+
+
+class Memory(NamedTuple):
+    """The recurrent layers whose gain is wrong, the worst first, and its gain."""
+
+    layers: list[str]
+    gain: float
+    fix: Fix
+
+
+def wrong_memory(history: History, is_wrong: Callable[[float], bool]) -> Memory | None:
+    """Give the recurrent layers whose gain is wrong; the worst is the farthest from one."""
+    found = {name: gain for name, gain in gains(history).items() if is_wrong(gain)}
+    if not found:
+        return None
+    worst = sorted(found, key=lambda name: (-abs(np.log(max(found[name], 1e-30))), name))
+    scheme = "identity" if _is_unbounded(history) else "orthogonal"
+    fix = Fix("reinitialise", {"scheme": scheme, "layers": worst})
+    return Memory(worst, found[worst[0]], fix)
+
+
+def _is_unbounded(history: History) -> bool:
+    """Were the first outputs larger than states of at most one, as tanh gives, could make them?
+
+    Then the states are those of a ReLU, which wants the identity for a start (Le et al. 2015, A
+    simple way to initialize recurrent networks of rectified linear units): an orthogonal matrix
+    turns signs, and ReLU cuts off what it turned. A row of W makes at most |W| sqrt(n) of states
+    of one.
+    """
+    output: Any = history.fact("output")
+    weights = history.course.field("weight_l2")
+    if not isinstance(output, dict) or weights is None:
+        return False
+    ends = [
+        abs(each) for key in ("min", "max") if isinstance(each := output.get(key), (int, float))
+    ]
+    last = [(float(weights[0, i]), layer.shape[-1])
+            for i, layer in enumerate(history.info.layers)
+            if layer.kind not in RECURRENT and len(layer.shape) == 2]  # fmt: skip
+    if not ends or not last:
+        return False
+    norm, width = last[-1]
+    return bool(max(ends) > norm * width**0.5)

