@@ -91,14 +91,15 @@ def test_gradients_that_are_never_zeroed_pile_up():
     assert list(sums.values()) == pytest.approx([1, 1, 1], rel=1e-4)
 
 
-def test_no_run_and_no_parent_is_in_both_parts():
-    tuning, report = list(jobs_of("tune")), list(jobs_of("report"))
+def test_no_run_is_in_two_parts():
+    opened = [job for job in jobs_of("opened") if job.record]
+    tuning, report = [*jobs_of("tune"), *opened], list(jobs_of("report"))
 
     assert not {job.name for job in tuning} & {job.name for job in report}
     assert len({job.folder for job in report}) == len(report)
 
 
-@pytest.mark.parametrize("part", ["tune", "report"])
+@pytest.mark.parametrize("part", ["tune", "opened", "report"])
 def test_a_part_has_every_seed_of_its_faults_and_of_their_parents(part):
     jobs = {(job.name, job.seed) for job in jobs_of(part)}
 

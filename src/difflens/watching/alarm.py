@@ -32,7 +32,8 @@ class Alarm:
         """Take steps between two looks, "auto" for a share of the time, None for never."""
         self._every, self._on_finding, self._stop_on = every, on_finding, stop_on
         self._policy, self._run = policy, run
-        self._next_step, self._next_time = 0, time.monotonic() + _LEAST_SECONDS
+        self.clock = time.monotonic  # of the time that passes for the loop
+        self._next_step, self._next_time = 0, self.clock() + _LEAST_SECONDS
         self._told: set[tuple[str, str]] = set()
         self._is_broken = False
         self.findings: tuple[RunFinding, ...] = ()
@@ -44,7 +45,7 @@ class Alarm:
         if not self.is_on:
             return False
         if self._every == "auto":
-            return time.monotonic() >= self._next_time
+            return self.clock() >= self._next_time
         return step >= self._next_step
 
     @property
@@ -56,14 +57,14 @@ class Alarm:
         """Diagnose what was recorded so far; call back for each cause that is new."""
         from ..diagnoses import diagnose
 
-        begun = time.monotonic()
+        begun = self.clock()
         try:
             self.findings = diagnose(history, self._policy, run=self._run).findings
         except Exception as error:  # noqa: BLE001  a diagnosis that fails must not end the recording
             self._is_broken = True
             warn(f"the diagnoses stopped: {type(error).__name__}: {error}")
             return
-        now = time.monotonic()
+        now = self.clock()
         self._next_time = now + max(_LEAST_SECONDS, (now - begun) / _SHARE)
         if isinstance(self._every, int):
             self._next_step = step + self._every
