@@ -71,3 +71,10 @@ def test_columns_stand_under_each_other_whatever_the_letters(difflens, model):
 
     assert len({display_width(line[: line.index(" F")]) for line in rows}) <= 2
     assert {display_width(line) for line in rows} == {max(map(display_width, rows))}
+
+
+def test_names_that_are_typed_are_never_cut():
+    lines = shown("list", columns=60)
+
+    assert any(line.strip().startswith("alert-on-degradation ") for line in lines)
+    assert not any("…" in line for line in lines)

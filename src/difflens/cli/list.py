@@ -44,7 +44,7 @@ def command(kind: str | None) -> None:
             click.echo(f"{name}:")
         entries = list(registries[name])
         columns = [
-            Column("", [entry.name for entry in entries], "name"),
+            Column("", [entry.name for entry in entries], "value"),  # what is typed is not cut
             Column("", [entry.summary for entry in entries]),
         ]
         for line in table_lines(columns, room):
