@@ -48,13 +48,6 @@ class Label:
         return named
 
 
-def label_of(named: dict[str, Any]) -> Label:
-    """Read what `to_dict` gave."""
-    named = dict(named)
-    named["fault_class"] = named.pop("class")
-    return Label(**{**named, "accept": tuple(named["accept"]), "layers": tuple(named["layers"])})
-
-
 def passes_gate(missed: list[bool]) -> bool:
     """Does a mutant miss its target on at least four seeds of five?
 
