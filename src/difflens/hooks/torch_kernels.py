@@ -167,8 +167,8 @@ def _fold(partials, first, rows, out):  # type: ignore[no-untyped-def]  # noqa: 
 def kernels() -> tuple[Any, Any, Any]:
     """Give the kernels for gradients and weights, and the one that adds up."""
     global tl, careful  # noqa: PLW0603  Triton finds what a body names among its globals
-    import triton  # type: ignore[import-not-found, unused-ignore]
-    import triton.language as tl  # type: ignore[import-not-found, unused-ignore]
+    import triton  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     careful = triton.jit(_careful)
     return triton.jit(_gradients), triton.jit(_weights), triton.jit(_fold)
