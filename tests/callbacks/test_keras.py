@@ -62,13 +62,16 @@ class TestOnEachBackend:
         assert fitted(tmp_path / "run", backend, rate="1e15", epochs="400")["epochs"] < 400
 
 
+FITS = Path(__file__).parent / "programs" / "keras_fits.py"
+
+
 @pytest.fixture(scope="module", params=["torch", "jax"])
 def fits(request, tmp_path_factory):
     """Give the folder of the runs of `keras_fits.py`, and what it said."""
     folder = tmp_path_factory.mktemp(request.param)
     environment = os.environ | {"KERAS_BACKEND": request.param, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("keras_fits.py")), str(folder)],
+        [sys.executable, FITS, folder],
         capture_output=True, text=True, env=environment, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
