@@ -99,3 +99,65 @@ def test_a_long_way_off_a_saddle_is_waited_for():
 
     assert asked("data", recorded(level(140), update_l2=0.02)) != []
     assert asked("data", recorded(level(140), update_l2=0.02, grad_l2=gradients)) == []
+
+
+def test_inputs_that_swell_at_a_step_are_told_and_one_such_batch_is_not():
+    losses = np.concatenate([falling(100), np.full(40, 9.0)])
+    for_good, once = (np.where(chosen, 100.0, 1.0) for chosen in (
+        np.arange(140) >= 100, np.arange(140) == 100))  # fmt: skip
+
+    found = only("data", recorded(losses, act_std=for_good))
+
+    assert (found.since_step, found.fix.code) == (100, "scale_inputs")
+    assert all(each.fix.code != "scale_inputs" for each in asked("data", recorded(
+        losses, act_std=once)))  # fmt: skip
+
+
+def test_activations_that_grow_with_the_weights_or_by_large_steps_are_no_swelling():
+    grown = np.where(np.arange(140) >= 100, 100.0, 1.0)
+    weights = np.where(np.arange(140) >= 99, 100.0, 1.0)  # recorded after the step
+
+    assert asked("data", recorded(falling(140), act_std=grown, weight_l2=weights)) == []
+    assert asked("data", recorded(falling(140), act_std=grown, update_l2=5.0)) == []
+
+
+def test_inputs_too_small_to_be_seen_are_told():
+    for size, told in ((1e-3, 1), (0.3, 0)):
+        facts = {"input": {"dtype": "float32", "mean": 0.0, "std": size}}
+
+        found = asked("data", recorded(level(60), facts=facts, update_l2=1e-4))
+
+        assert len(found) == told
+
+
+def test_outputs_that_explain_nothing_are_told_of_a_regression_that_stands():
+    facts = {"output": {"shape": [64, 1], "min": -2.0, "max": 2.0}}
+    losses = falling(120, start=3.0, end=1.0, pace=0.2)
+
+    found = only("data", recorded(losses, facts=facts, act_std=0.1))
+
+    assert found.fix.code == "check_labels"
+    assert asked("data", recorded(losses, facts=facts, act_std=1.0)) == []
+
+
+def test_a_held_back_loss_that_does_not_move_tells_sooner():
+    facts = {"output": {"shape": [64, 1], "min": -1.0, "max": 1.0}}
+    rough = level(80, at=1.0) * noise(80, 0.1, 3)
+    held = np.where(np.arange(80) % 15 == 14, 1.1, np.nan)
+
+    assert only("data", recorded(rough, facts=facts, scalars={"val_loss": held}))
+    assert asked("data", recorded(rough, facts=facts)) == []
+
+
+def test_a_loss_that_was_thrown_away_has_no_teeth():
+    jumps = np.where(np.arange(120) % 15 == 0, 1e5, 1e3 * np.exp(-0.1 * (np.arange(120) % 15)))
+    losses = np.concatenate([[2.3], jumps])
+
+    assert asked("data", recorded(losses, update_l2=0.5)) == []
+
+
+def test_teeth_that_come_at_a_period_may_be_less_skewed_and_fade_later():
+    teeth = 2.5 * np.exp(-0.25 * (np.arange(160) % 13))
+    losses = np.concatenate([teeth, falling(160, start=0.4, end=0.1)])
+
+    assert only("data", recorded(losses)).fix.code == "shuffle"

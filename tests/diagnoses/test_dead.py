@@ -35,3 +35,9 @@ def test_without_activations_gradients_of_exactly_zero_behind_a_relu_tell():
     history = recorded(level(), grad_l2=[0.0] * 4 + [1e-2] * (2 * DEPTH - 4))
 
     assert only("dead", history).evidence["seen_by"] == "gradients of exactly zero"
+
+
+def test_dead_units_of_a_run_that_rose_at_first_and_learned_since_are_no_fault():
+    losses = np.concatenate([[8.0, 12.0, 25.0, 18.0, 15.0, 12.0, 9.0], falling(150, end=0.1)])
+
+    assert asked("dead", recorded(losses, act_dead=SHARE)) == []

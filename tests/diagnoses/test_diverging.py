@@ -57,3 +57,12 @@ def test_noise_about_a_healthy_decay_is_not_diverging(repeats):
         told += bool(asked("diverging", recorded(losses, grad_l2=norms)))
 
     assert told / repeats <= 0.06
+
+
+def test_a_rate_that_grows_without_end_is_told_before_the_loss_shows_it():
+    endless, warm_up = 0.1 * 1.03 ** np.arange(150), np.linspace(1e-4, 0.1, 150)
+
+    found = only("diverging", recorded(falling(150), scalars={"lr": endless}))
+
+    assert found.fix.parameters == {"hold": 0.1}
+    assert asked("diverging", recorded(falling(150), scalars={"lr": warm_up})) == []

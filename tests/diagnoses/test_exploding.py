@@ -50,3 +50,27 @@ def test_a_recurrent_matrix_above_one_is_named():
 
     assert found.layers == ("memory.weight_hh_l0",)
     assert found.fix.parameters == {"scheme": "orthogonal", "layers": ["memory.weight_hh_l0"]}
+
+
+def test_a_loss_that_is_summed_over_the_batch_asks_for_a_rate_that_many_times_smaller():
+    facts = {"output": {"shape": [50, 10], "min": -3.0, "max": 3.0}}
+    losses = np.concatenate([[150.0], np.full(60, 1e5)])
+    kaiming = [(2 * 32) ** 0.5] * 12
+
+    found = only("exploding", recorded(losses, facts=facts, weight_l2=kaiming, grad_l2=40.0))
+
+    assert found.fix.code == "scale_lr"
+    assert found.fix.parameters["factor"] == pytest.approx(1 / 50)
+
+
+def test_a_wild_memory_is_warned_of_while_the_loss_only_crawls():
+    layers = (
+        Layer("memory.weight_hh_l0", (32, 32), "RNN", "weight", 0, optimised=True),
+        Layer("output.weight", (2, 32), "Linear", "weight", 1, optimised=True),
+    )
+    slow = falling(100, start=2.7, end=1.0, pace=0.02)
+
+    wild = only("exploding", recorded(slow, layers=layers, weight_l2=[3 * 32**0.5, 1.0]))
+
+    assert wild.severity == "warning"
+    assert asked("exploding", recorded(slow, layers=layers, weight_l2=[1.4 * 32**0.5, 1.0])) == []

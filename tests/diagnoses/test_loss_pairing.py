@@ -75,3 +75,22 @@ def test_a_reward_that_grows_from_next_to_nothing_is_not_negated():
 
     assert asked("loss-pairing", recorded(losses, facts=facts)) == []
     assert asked("loss-pairing", recorded(100 * losses, facts=facts))
+
+
+@pytest.mark.parametrize(("final", "end"), [("ReLU", 1.4), ("ReLU", 0.5), ("Tanh", 0.95)])
+def test_scores_behind_a_nonlinearity_are_told_where_the_loss_rests(final, end):
+    losses = falling(120, start=2.5, end=end, pace=0.1)
+    facts = {"output": {"shape": [64, 10], "min": 0.0, "max": 2.0}, "final_module": final}
+
+    found = only("loss-pairing", recorded(losses, facts=facts))
+
+    assert found.fix.code == "remove_softmax"
+    assert asked("loss-pairing", recorded(losses, facts={**facts, "final_module": "Linear"})) == []
+
+
+def test_a_nonlinearity_behind_a_squared_error_or_a_loss_that_falls_on_is_no_fault():
+    squared = {"output": {"shape": [64, 10], "min": 0.0, "max": 1.0}, "final_module": "ReLU"}
+    falls = falling(120, start=2.5, end=0.01, pace=0.1)
+
+    assert asked("loss-pairing", recorded(falling(120, start=0.9, end=0.5), facts=squared)) == []
+    assert asked("loss-pairing", recorded(falls, facts=squared)) == []

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from diagnoses.histories import asked, only
 
-from difflens.testing.histories import falling, faulty, level, recorded
+from difflens.testing.histories import WIDTH, falling, faulty, level, recorded
 
 NAN = float("nan")
+SIZE = WIDTH**0.5  # norm of a matrix of a made network
 
 
 def test_large_steps_and_a_rising_loss_are_told():
@@ -68,3 +69,48 @@ def test_a_rate_that_climbs_is_held_and_not_scaled():
     history = recorded(losses, update_l2=rates, scalars={"lr": rates})
 
     assert only("lr-high", history).fix.code == "fix_schedule"
+
+
+def test_a_first_rise_is_waited_out_unless_steps_are_far_too_large():
+    thrown = np.array([9.0, 6.0, 9.0, 12.0, 13.0, 25.0, 18.0, 15.0])
+    down = np.concatenate([thrown, falling(80, start=5.0)])
+
+    for points in range(5, len(down)):
+        assert asked("lr-high", recorded(down[:points], update_l2=0.07 * SIZE)) == []
+    assert asked("lr-high", recorded(np.array([2.3, 9.0, 30.0, 40.0, 60.0]), update_l2=SIZE))
+
+
+def test_a_loss_that_breaks_after_steps_of_a_quarter_is_not_blamed_on_them():
+    losses = np.array([6.0, 26.0, 26.0, NAN, NAN, NAN])
+
+    assert asked("lr-high", recorded(losses, update_l2=0.27 * SIZE)) == []
+    assert asked("lr-high", recorded(losses, update_l2=1.5 * SIZE))
+
+
+def test_weights_that_were_replaced_at_the_start_explain_a_loss_that_rests():
+    rested = np.concatenate([[1.0, 50.0, 200.0], falling(100, start=2.0, end=0.5, pace=0.3)])
+    steps = SIZE * np.where(np.arange(103) < 3, 4.0, 1e-3)
+
+    assert only("lr-high", recorded(rested, update_l2=steps)).since_step == 0
+
+
+def test_a_heavy_momentum_is_lowered_where_it_alone_makes_steps_large():
+    losses = np.concatenate([falling(15), np.full(60, 9.0)])
+    steps = SIZE * np.minimum(0.02 * (1 + np.arange(75)), 0.1)
+    history = recorded(losses, update_l2=steps, optimizer={"momentum": 0.99})
+
+    fix = only("lr-high", history).fix
+
+    assert fix.code == "lower_momentum"
+    assert 0 < fix.parameters["value"] <= 0.9
+
+
+def test_the_first_step_of_rmsprop_is_not_taken_for_its_usual_one():
+    losses = np.concatenate([np.full(10, 2.3), np.full(50, 9.0)])
+    plain = only("lr-high", recorded(losses, update_l2=8.0))
+    scaled = only(
+        "lr-high", recorded(losses, update_l2=8.0, optimizer={"name": "RMSprop", "alpha": 0.99})
+    )
+
+    ratio = scaled.fix.parameters["factor"] / plain.fix.parameters["factor"]
+    assert ratio == pytest.approx(10, rel=0.05)

@@ -29,3 +29,11 @@ def test_a_schedule_that_came_down_is_told_as_a_plateau():
     rate = np.where(np.arange(100) < 20, 1e-2, 1e-6)
 
     assert asked("lr-low", recorded(level(100), update_l2=1e-7, scalars={"lr": rate})) == []
+
+
+def test_a_warm_up_that_does_not_end_excuses_tiny_steps_no_longer():
+    rates = 1e-7 * (1 + np.arange(200))
+    history = recorded(level(200), update_l2=1e-6, scalars={"lr": rates})
+
+    assert only("lr-low", history).fix.code == "warmup"
+    assert asked("lr-low", until(history, 100)) == []

@@ -60,3 +60,14 @@ def test_evidence_can_be_written_as_json():
     assert all(
         not isinstance(each, float) or math.isfinite(each) for each in found.evidence.values()
     )
+
+
+def test_a_target_that_is_missing_is_a_sample_since_a_squared_error_has_no_logarithm():
+    losses = falling(60, start=1.0)
+    losses[40:] = NAN
+    gradients = np.where(np.arange(60) < 40, 1e-2, NAN)
+    squared = {"output": {"shape": [32, 1], "min": -1.0, "max": 1.0}}
+
+    found = only("nan", recorded(losses, grad_l2=gradients, act_mean=0.1, facts=squared))
+
+    assert found.fix.code == "skip_nonfinite"

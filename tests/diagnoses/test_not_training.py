@@ -77,3 +77,17 @@ def test_an_optimiser_that_is_not_called_any_more_is_told_with_the_step():
 
     assert (found.fix.code, found.since_step) == ("call_step", 60)
     assert asked("not-training", until(history, 80)) == []
+
+
+def test_an_optimiser_that_holds_none_of_the_parameters_is_told():
+    """Of what no optimiser holds nothing is recorded but what the model answers."""
+    layers = tuple(
+        Layer(each.name, each.shape, each.kind, each.role, each.depth, optimised=False)
+        for each in network()
+    )
+    nothing = dict.fromkeys(("grad_l2", "weight_l2", "update_l2"), MISSING)
+    history = recorded(level(20), layers=layers, scalars={"optimizer_steps": 1.0}, **nothing)
+
+    found = only("not-training", history)
+
+    assert (found.severity, found.fix.code) == ("critical", "add_to_optimizer")

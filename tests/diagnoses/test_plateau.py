@@ -2,7 +2,8 @@ import numpy as np
 from diagnoses.histories import asked, only
 from simulation import replicates
 
-from difflens.testing.histories import falling, faulty, level, recorded
+from difflens.runs import Layer
+from difflens.testing.histories import falling, faulty, level, network, recorded
 
 
 def test_a_schedule_that_ends_at_a_tenth_of_the_run_is_told():
@@ -56,3 +57,13 @@ def test_a_long_way_off_a_saddle_is_no_plateau():
 
     assert asked("plateau", recorded(level(200)))
     assert asked("plateau", recorded(level(200), grad_l2=gradients)) == []
+
+
+def test_the_first_plateau_of_a_recurrent_network_is_waited_out():
+    plain, gated = (
+        tuple(Layer(each.name, each.shape, kind, each.role, each.depth) for each in network())
+        for kind in ("Linear", "GRU")
+    )
+
+    assert asked("plateau", recorded(level(250), layers=plain))
+    assert asked("plateau", recorded(level(250), layers=gated)) == []

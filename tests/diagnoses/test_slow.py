@@ -1,5 +1,7 @@
+import numpy as np
 from diagnoses.histories import asked, only
 
+from difflens.runs import Layer
 from difflens.testing.histories import falling, faulty, level, recorded
 
 
@@ -13,3 +15,21 @@ def test_the_same_small_steps_in_a_run_that_learns_are_not():
 
 def test_steps_of_a_usual_size_are_not_to_blame():
     assert asked("slow", recorded(level(), update_l2=0.02)) == []
+
+
+def test_small_steps_at_the_end_of_a_schedule_are_the_schedule_s():
+    rates = np.where(np.arange(200) < 30, 1e-3, 1e-6)
+
+    assert asked("slow", recorded(level(), update_l2=1e-4, scalars={"lr": rates})) == []
+
+
+def test_recurrent_networks_may_rest_longer_before_they_learn():
+    layers = (
+        Layer("memory.weight_hh_l0", (32, 32), "RNN", "weight", 0, optimised=True),
+        Layer("output.weight", (2, 32), "Linear", "weight", 1, optimised=True),
+    )
+
+    for points, told in ((100, 0), (150, 1)):
+        history = recorded(level(points), layers=layers, weight_l2=5.0, update_l2=5e-4)
+
+        assert len(asked("slow", history)) == told

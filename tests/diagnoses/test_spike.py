@@ -44,3 +44,25 @@ def test_a_warm_restart_is_no_spike():
     steps = np.where((at < 40) | (at >= 99), 0.1, 1e-3)
 
     assert only("spike", recorded(losses, update_l2=steps)).severity == "info"
+
+
+def test_one_batch_far_unlike_the_others_is_told_and_left_out():
+    losses = falling(160, end=0.05)
+    losses[140:] = 0.6
+    losses[140] = 1e4
+
+    found = only("spike", recorded(losses))
+
+    assert (found.severity, found.fix.code) == ("warning", "rewind_and_skip")
+    assert found.fix.parameters == {"step": 140}
+
+
+def test_a_rate_that_leaps_for_one_step_is_a_spike_though_momentum_goes_on():
+    losses = falling(160, end=0.5)
+    losses[121:] += 9.0
+    rates = np.where(np.arange(160) == 120, 2.0, 0.01)
+    updates = np.where(np.arange(160) < 120, 1e-3, 0.5 * 0.9 ** (np.arange(160) - 120.0))
+
+    found = only("spike", recorded(losses, update_l2=updates, scalars={"lr": rates}))
+
+    assert found.fix.code == "rewind_and_skip"

@@ -17,3 +17,12 @@ def test_one_matrix_that_starts_at_zero_is_a_custom():
 
 def test_zero_weights_of_a_network_that_learns_are_no_fault():
     assert asked("symmetry", recorded(falling(), weight_l2=0.0)) == []
+
+
+def test_weights_of_one_constant_are_told_by_gradients_that_are_all_alike():
+    alike = recorded(level(20), grad_max_abs=1e-3, grad_mean_abs=1e-3)
+    drawn = recorded(level(20), grad_max_abs=4e-3, grad_mean_abs=1e-3)
+    learns = recorded(falling(60), grad_max_abs=1e-3, grad_mean_abs=1e-3)
+
+    assert only("symmetry", alike).fix.code == "reinitialise"
+    assert asked("symmetry", drawn) == asked("symmetry", learns) == []

@@ -65,3 +65,73 @@ def test_half_a_memory_fades_and_that_of_the_frameworks_does_not():
 
     assert of(0.5)
     assert of(3**-0.5) == []
+
+
+def test_a_loss_that_rests_is_told_where_gradients_had_faded_before_the_first_update():
+    rested = falling(120, start=1.0, end=0.5, pace=0.2)
+    healed = np.where(np.arange(120)[:, None] < 1, 1e-2 * FADED, 1e-2)
+    done = falling(120, start=1.0, end=0.01, pace=0.2)
+
+    found = only("vanishing", recorded(rested, grad_l2=healed))
+
+    assert found.layers[0] == "hidden.0.weight"
+    assert asked("vanishing", recorded(rested)) == []
+    assert asked("vanishing", recorded(done, grad_l2=healed)) == []
+
+
+def test_three_sigmoids_may_fade_less_and_get_more_time():
+    mild = np.repeat([0.015, 0.1, 0.25, 1.0], 2)
+    sigmoids, tanhs = (network(4, activation) for activation in ("Sigmoid", "Tanh"))
+    history = recorded(level(60), layers=sigmoids, grad_l2=1e-2 * mild)
+
+    assert only("vanishing", history).layers[0] == "hidden.0.weight"
+    assert asked("vanishing", until(history, 30)) == []
+    assert asked("vanishing", recorded(level(60), layers=tanhs, grad_l2=1e-2 * mild)) == []
+
+
+@pytest.mark.parametrize(("scale", "named"), [(1.0, "relu"), (0.6, "tanh")])
+def test_sigmoids_give_way_to_what_fits_the_first_weights(scale, named):
+    kaiming = np.array([scale * (2 * each.shape[0]) ** 0.5 for each in network()])
+    history = recorded(
+        level(),
+        layers=network(activation="Sigmoid"),
+        weight_l2=kaiming,
+        grad_l2=1e-2 * FADED * kaiming,
+    )
+
+    assert only("vanishing", history).fix.parameters == {"to": named}
+
+
+def test_weights_that_start_far_too_small_are_told_unless_a_norm_mends_it():
+    small = [0.05 * (2 * each.shape[0]) ** 0.5 for each in network()]
+    plain = recorded(level(60), weight_l2=small, update_l2=1e-4)
+    normed = recorded(level(60), weight_l2=small, update_l2=1e-4, facts={"norm_layers": 3})
+
+    assert only("vanishing", plain).fix.code == "reinitialise"
+    assert asked("vanishing", normed) == []
+
+
+def test_decay_that_takes_the_weights_away_is_lowered():
+    shrunk = np.exp(-0.05 * np.arange(100))
+    found = only("vanishing", recorded(level(100), weight_l2=shrunk,
+                                       optimizer={"weight_decay": 0.5}))  # fmt: skip
+
+    assert found.fix.code == "regularise"
+    assert "decay" not in "".join(
+        each.text for each in asked("vanishing", recorded(level(100), weight_l2=shrunk))
+    )
+
+
+def test_gates_with_biases_far_out_are_told_beside_a_stuck_loss():
+    layers = (
+        Layer("memory.weight_hh_l0", (80, 20), "LSTM", "weight", 0, optimised=True),
+        Layer("memory.bias_hh_l0", (80,), "LSTM", "bias", 0, optimised=True),
+        Layer("output.weight", (2, 20), "Linear", "weight", 1, optimised=True),
+    )
+    shut, usual = ([5.0, bias, 2.0] for bias in (27.0, 1.0))
+
+    found = only("vanishing", recorded(level(80), layers=layers, weight_l2=shut))
+
+    assert found.layers == ("memory.bias_hh_l0",)
+    assert asked("vanishing", recorded(level(80), layers=layers, weight_l2=usual)) == []
+    assert asked("vanishing", recorded(falling(80), layers=layers, weight_l2=shut)) == []

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import VALIDATION_LOSSES, Fix, RunFinding
+from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import broke, crawls, rests, rose, stood, stuck
+from .signs.held_back import held_back_loss, is_blind, is_flat
+from .signs.inputs import TOO_SMALL, input_size, swell, target_size
 from .signs.leaps import LEAP, leap, stays_out, update_before
 from .signs.limits import Limits
-from .signs.losses import Losses, broke, rose, stuck
-from .signs.recurrence import RECURRENT
+from .signs.losses import Losses
+from .signs.outputs import explains_nothing
+from .signs.recurrence import is_recurrent
 from .signs.sawtooth import sawtooth
 from .signs.sight import Sight, sight
 from .signs.wording import above, below, finding
@@ -22,7 +26,8 @@ if TYPE_CHECKING:
     from ..history.history import History
 
 THRESHOLDS = {
-    "scale": Threshold(20.0, "spread or mean of the inputs: one is what initial weights expect"),
+    "scale": Threshold(10.0, "spread or mean of the inputs: one is what initial weights expect"),
+    "least_scale": Threshold(TOO_SMALL, "the same of inputs that are too small to be seen"),
     "points": Threshold(100, "points without learning after which labels are doubted"),
     "examples": Threshold(3200, "examples that must have been seen by then: small batches teach "
                           "little in a step"),
@@ -35,8 +40,12 @@ THRESHOLDS = {
     "blind_points": Threshold(50, "points, where held-back values say so"),
     "blind_fall": Threshold(0.7, "share by which the training loss fell, where held-back values "
                             "say so: labels can be learned by heart"),
+    "flat": Threshold(0.02, "share by which the held-back loss fell since its first value: less, "
+                      "and the training loss need not prove that it stands"),
     "fall": Threshold(0.08, "share by which the loss fell: less is no learning"),
     "pace": Threshold(0.05, "fall in shares of the start per 100 steps that must be ruled out"),
+    "explained": Threshold(0.12, "share of a regression's targets that its outputs explain: "
+                           "healthy runs have 0.7 after twenty steps"),
     "slowest": Threshold(3e-4, "median update by weight: below, the steps are to blame"),
     "fastest": Threshold(0.1, "median update by weight: above, the steps are to blame"),
     "jumps": Threshold(3, "jumps of a sawtooth"),
@@ -45,7 +54,8 @@ THRESHOLDS = {
     "level": Threshold(0.5, "the loss out there by its start"),
     "usual": Threshold(3.0, "largest update before the leap by the usual one: more, and the step "
                        "is to blame"),
-    "skew": Threshold(0.85, "skewness of the steps of the loss: rare jumps up, many steps down"),
+    "skew": Threshold(0.85, "skewness of the steps of the loss: rare jumps up, many steps down; "
+                      "half as much where the jumps come at a period"),
 }  # fmt: skip
 
 
@@ -54,24 +64,23 @@ def data(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find inputs that are not scaled, an order that is sorted, labels that teach nothing."""
     limit = Limits("data", policy, THRESHOLDS)
     seen = sight(history)
-    found = _unscaled(seen, limit) or _sorted(seen, limit)
+    found = _unscaled(seen, limit) or _swelled(seen) or _sorted(seen, limit)
     yield from found or _changed(seen, limit) or _labels(seen, limit)
 
 
 def _unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
     given: Any = seen.history.fact("input")
-    if not isinstance(given, dict) or "float" not in str(given.get("dtype", "float")):
-        return []
-    spread = max(abs(float(given.get(key) or 0.0)) for key in ("features_std_max", "std", "mean"))
+    spread = input_size(seen)
     told = broke(seen.loss) or rose(seen.loss, 1.5) or stuck(seen.loss, 30)
-    if told is None or spread < limit["scale"]:
+    told = told or stood(seen.loss, 30) or rests(seen.loss, 60) or crawls(seen.loss, 150)
+    if told is None or spread is None or limit["least_scale"] < spread < limit["scale"]:
         return []
-    targets = _target_size(seen)
+    targets = target_size(seen)
     large = targets is not None and targets >= limit["scale"]
     return [
         finding(
             "data",
-            "critical" if told.kind != "stuck" else "warning",
+            "critical" if told.kind in ("broken", "above") else "warning",
             f"the inputs have a spread or mean of {spread:.3g}"
             + (f", and the targets lie about {targets:.3g} off" if large else "")
             + f"; {told.said}",
@@ -81,31 +90,40 @@ def _unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
             since=int(seen.steps[0]),
             cause="initial weights are made for inputs of about zero mean and unit spread",
             advice=["standardise the inputs", "scale regression targets likewise"],
-            signs=[above(spread, limit["scale"])],
+            signs=[max(above(spread, limit["scale"]), below(spread, limit["least_scale"]))],
             fix=Fix("scale_inputs", {"targets": True} if large else {}),
         )
     ]  # fmt: skip
 
 
-def _target_size(seen: Sight) -> float | None:
-    """Give the size of the targets, where a squared error shows it; None where the outputs hide it.
-
-    The first loss of a regression is the mean square of target less output. Where its root is far
-    beyond the largest output, it is about that of the targets.
-    """
-    output: Any = seen.history.fact("output")
-    if seen.loss.chance is not None or not isinstance(output, dict) or not seen.loss.n:
-        return None
-    ends = [
-        abs(each) for key in ("min", "max") if isinstance(each := output.get(key), (int, float))
-    ]
-    size = max(float(seen.loss.values[0]), 0.0) ** 0.5
-    return size if ends and size > 3 * max(ends) else None
+def _swelled(seen: Sight) -> list[RunFinding]:
+    """Find inputs that are many times as large from some step on."""
+    found = swell(seen)
+    if found is None or not found.lasts:
+        return []
+    told = broke(seen.loss) or rose(seen.loss, 1.5)
+    return [
+        finding(
+            "data",
+            "critical" if told else "warning",
+            f"since step {found.step} the inputs are {found.times:.3g} times as large as before"
+            + (f"; {told.said}" if told else ""),
+            {"times": found.times, **({"harm": told.said} if told else {})},
+            since=found.step,
+            cause="other data, or data that is scaled otherwise, comes in from that step on",
+            advice=[f"compare a batch from before step {found.step} with one from after it",
+                    "standardise all inputs by the same numbers"],
+            signs=[above(found.times, 5.0)],
+            fix=Fix("scale_inputs"),
+        )
+    ]  # fmt: skip
 
 
 def _sorted(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = sawtooth(seen.loss)
-    if found is None or found.jumps < limit["jumps"] or found.skewness < limit["skew"]:
+    if found is None or found.jumps < limit["jumps"]:
+        return []
+    if found.skewness < limit["skew"] / (2 if found.is_regular else 1):
         return []
     return [
         finding(
@@ -164,16 +182,19 @@ def _changed(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 
 def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
-    loss, held_back = seen.loss, _validation(seen)
-    blind = _is_blind(held_back, loss, limit)
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    blind, flat = is_blind(held_back, loss, limit), is_flat(held_back, limit)
     most = limit["blind_fall" if blind else "fall"]
-    told = stuck(loss, _least(seen, limit, blind), most)
     pace = _healthy_pace(seen, limit)
-    if told is None or pace is None or loss.fall >= most or seen.is_warming_up or seen.is_waking:
+    if pace is None or seen.is_warming_up or seen.is_waking:
         return []
+    told = stuck(loss, _least(seen, limit, blind or flat), most) if loss.fall < most else None
     fastest = _fastest_fall(loss)
-    falls = not blind and (fastest is None or fastest > limit["pace"])
+    falls = not (blind or flat) and (fastest is None or fastest > limit["pace"])
     if falls or (held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]):
+        told = None
+    told = told or explains_nothing(seen, _least(seen, limit, True), limit["explained"])
+    if told is None:
         return []
     return [
         finding(
@@ -187,8 +208,9 @@ def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
              "chance": loss.chance, "never_below_chance": blind},
             since=told.since,
             cause="the labels do not depend on the inputs: shuffled apart, joined by a wrong key, "
-            "or plain noise",
+            "plain noise, or paired with every example by a loss that broadcasts",
             advice=["look at some examples with their labels, as the model gets them",
+                    "check that outputs and targets have one shape: a column and a row broadcast",
                     "check that inputs and labels are shuffled together"],
             signs=[below(max(loss.fall, 0.0), most)],
             fix=Fix("check_labels"),
@@ -198,7 +220,7 @@ def _labels(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 def _least(seen: Sight, limit: Limits, blind: bool) -> int:
     """Say how many points must pass before labels are doubted."""
-    if any(layer.kind in RECURRENT for layer in seen.history.info.layers):
+    if is_recurrent(seen.history):
         return int(limit["recurrent_points"])
     points = int(limit["blind_points" if blind else "points"])
     return max(points, limit["examples"] // seen.batch) if seen.batch else points
@@ -215,25 +237,6 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
     return pace if reached and limit["slowest"] <= pace <= limit["fastest"] else None
 
 
-def _is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
-    """Was held-back data never told better than by guessing, and does it not get better?
-
-    A slow start looks the same for a while: there held-back and training loss fall together. So
-    the best held-back value must lie back, or the training loss must have left it behind.
-    """
-    if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
-        return False
-    if not 0.9 * loss.chance <= loss.start <= 10 * loss.chance:
-        return False
-    values = held_back.values
-    if values.min() <= limit["blind"] * loss.chance:
-        return False
-    rests = int(np.argmin(values)) <= len(values) - 3
-    # Of the same time: between two held-back values a run that learns gets far.
-    then = loss.values[loss.steps <= held_back.steps[-1]][-10:]
-    return rests or float(np.median(then)) < limit["blind_gap"] * float(values[-1])
-
-
 def _fastest_fall(loss: Losses) -> float | None:
     """Give the fastest fall that the noise allows, in shares of the start per 100 steps."""
     from ..stats.trend import theil_sen
@@ -241,8 +244,3 @@ def _fastest_fall(loss: Losses) -> float | None:
     half = loss.n // 2
     slope = theil_sen(loss.steps[half:].astype(float), loss.values[half:] / loss.size)
     return None if slope is None or slope.low is None else -100 * slope.low
-
-
-def _validation(seen: Sight) -> Losses | None:
-    found = seen.history.course.first_scalar(VALIDATION_LOSSES)
-    return None if found is None else Losses.of(seen.history, found[0])

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import RunFinding
+from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import broke, lost
 from .signs.limits import Limits
 from .signs.losses import levels
 from .signs.rates import is_rising, lower
@@ -36,6 +37,9 @@ THRESHOLDS = {
     "ramp_rise": Threshold(1.25, "the same rise, while the learning rate is higher than ever"),
     "ramp_share": Threshold(0.015, "the same share, while the learning rate is higher than ever"),
     "ramp_update": Threshold(2.0, "update by weight, by what it was where the loss was lowest"),
+    "endless_points": Threshold(100, "points after which a rate may not grow by its own size"),
+    "endless": Threshold(1.15, "growth of the rate over ten points by then: a line makes 1.1"),
+    "endless_times": Threshold(20.0, "the rate by its first"),
 }  # fmt: skip
 
 
@@ -53,7 +57,7 @@ def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     if seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
         return
-    yield from _ramp(seen, limit) or _runaway(seen, limit)
+    yield from _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
 
 
 def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -90,6 +94,36 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
                     "clip gradients"],
             signs=[above(growth, limit["ramp_update"] / 2), above(rise, 1.0)],
             fix=lower(seen, 0.1),
+        )
+    ]  # fmt: skip
+
+
+def _endless(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a learning rate that grows exponentially without end, before the loss shows it.
+
+    Warm-ups grow along a line, which slows down by its own measure.
+    """
+    rates = None if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    if rates is None or len(rates) < limit["endless_points"] or not is_rising(rates):
+        return []
+    growth, times = float(rates[-1] / rates[-11]), float(rates[-1] / max(rates[0], 1e-300))
+    if growth < limit["endless"] or times < limit["endless_times"]:
+        return []
+    if broke(seen.loss) or lost(seen.loss, limit["loss_rise"]):
+        return []  # what it did is told by itself, and says more
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"the learning rate is {times:.3g} times its first and grows by {growth - 1:.0%} in "
+            "ten points: no run can follow that for long",
+            {"lr": float(rates[-1]), "first_lr": float(rates[0]), "growth": growth,
+             "endless_threshold": limit["endless"], "times": times},
+            since=int(seen.steps[0]),
+            cause="the schedule multiplies the rate by more than one at each step",
+            advice=["take a factor below one", "end the warm-up at a fixed rate"],
+            signs=[above(times, limit["endless_times"] / 2)],
+            fix=Fix("fix_schedule", {"hold": float(rates[0])}),
         )
     ]  # fmt: skip
 

@@ -10,10 +10,10 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import Harm, broke, crawls, harm, rose
 from .signs.layers import initial_scales
 from .signs.limits import Limits
-from .signs.losses import Harm, broke, harm, rose
-from .signs.rates import hold
+from .signs.rates import hold, is_summed
 from .signs.recurrence import wrong_memory
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
@@ -37,8 +37,10 @@ THRESHOLDS = {
     "recurrent_gain": Threshold(
         1.25, "|W_hh|/sqrt(n) of a plain recurrent layer: above 1 its gradients grow with time"
     ),
+    "wild_gain": Threshold(2.0, "the same where the loss only falls slowly: 2^10 is a thousand"),
 }
 
+_LASTING = 60  # points after which what the loss suffers will not pass
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 
 
@@ -75,9 +77,13 @@ def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
              "weights_by_kaiming": float(np.median(scales)) if len(scales) else None},
             since=since,
             layers=seen.layers.named(_worst(scales, ratios[0])),
-            cause="the forward pass multiplies its signal layer by layer, or the targets or "
+            cause="the loss is the sum over a batch, not its mean: steps grow with the batch"
+            if is_summed(seen)
+            else "the forward pass multiplies its signal layer by layer, or the targets or "
             "inputs are large: too large initial weights, or data that is not scaled",
-            advice=["initialise with kaiming (ReLU) or xavier (tanh)",
+            advice=["average the loss over the batch (reduction='mean')"]
+            if is_summed(seen)
+            else ["initialise with kaiming (ReLU) or xavier (tanh)",
                     "scale inputs and targets to about zero mean and unit spread",
                     "clip gradients to a norm near that of a healthy step",
                     "put normalisation between the layers"],
@@ -103,6 +109,8 @@ def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
     given: Any = seen.history.fact("input")
     if isinstance(given, dict) and (given.get("features_std_max") or 0) > 10:
         return Fix("scale_inputs")
+    if is_summed(seen):
+        return Fix("scale_lr", {"factor": float(f"{1 / (seen.batch or 1):.2g}")})
     if seen.loss.chance is None and len(scales) and np.nanmax(scales) < _LARGE:
         return Fix("scale_targets")
     kinds = {layer.activation for layer in seen.history.info.layers}
@@ -166,14 +174,16 @@ def _fastest(seen: Sight, at: int) -> Any:
 
 def _recurrent(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a plain recurrent layer whose matrix makes its gradients grow with time."""
-    told = harm(seen.loss, least=30)
     memory = wrong_memory(seen.history, lambda gain: gain > limit["recurrent_gain"])
+    told = harm(seen.loss, least=30)
+    if memory is not None and memory.gain > limit["wild_gain"] and told is None:
+        told = crawls(seen.loss, _LASTING)
     if memory is None or told is None:
         return []
     return [
         finding(
             "exploding",
-            "critical" if seen.loss.n >= 60 else "warning",
+            "critical" if seen.loss.n >= _LASTING and told.kind != "crawls" else "warning",
             f"{memory.layers[0]} multiplies what it remembers by {memory.gain:.3g} at every step "
             f"of a sequence, and {told.said}",
             {"recurrent_gain": memory.gain, "recurrent_gain_threshold": limit["recurrent_gain"],

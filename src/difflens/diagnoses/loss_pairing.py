@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import e, exp, log, log1p
+from math import e, exp, inf, log, log1p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
+from .signs.harms import rests, stuck
 from .signs.limits import Limits
-from .signs.losses import Losses, stuck
+from .signs.losses import Losses
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -24,8 +25,14 @@ THRESHOLDS = {
     "start": Threshold(0.01, "distance of the first loss from ln(classes), as a share of it: "
                        "probabilities taken for logits hardly differ"),
     "late_points": Threshold(60, "points between the bounds that suffice by themselves"),
+    "squashed_points": Threshold(40, "points before scores behind a non-linearity are told of"),
     "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
 }  # fmt: skip
+# Between which two numbers a non-linearity keeps what it gives.
+_ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
+         "Hardtanh": (-1.0, 1.0), "Softsign": (-1.0, 1.0), "ReLU6": (0.0, 6.0),
+         "ReLU": (0.0, inf)}  # fmt: skip
+_LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
 _POSITIVE = 20  # points for which a loss must have been positive before it turned
 
 
@@ -34,7 +41,7 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
     limit = Limits("loss-pairing", policy, THRESHOLDS)
     seen = sight(history)
-    yield from _probabilities(seen, limit)
+    yield from [*_probabilities(seen, limit)] or _squashed(seen, limit)
     yield from _negated(seen, limit)
 
 
@@ -71,6 +78,43 @@ def _probabilities(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         signs=[above(seen.loss.n, limit["points"] / 2)],
         fix=Fix("remove_softmax"),
     )  # fmt: skip
+
+
+def _squashed(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find scores that a non-linearity keeps within bounds before the cross entropy gets them.
+
+    With outputs between a and b it cannot fall below ln(1 + (classes - 1) e^-(b - a)). Behind a
+    ReLU a score that is below zero gets no gradient, so that some classes are never learned.
+    """
+    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
+    if final not in _ENDS or loss.n < limit["squashed_points"] or not _is_entropy(loss):
+        return
+    low, high = _ENDS[final]
+    floor = log1p(round(exp(loss.chance or 0.0) - 1) * exp(low - high))
+    told = rests(loss, limit["squashed_points"], _LOW)
+    if told is None or float(loss.values.min()) < floor - 1e-3:
+        return
+    yield finding(
+        "loss-pairing",
+        "critical" if loss.n >= 2 * limit["squashed_points"] else "warning",
+        f"the scores pass through {final} before the loss, and {told.said}",
+        {"final_module": final, "lowest_loss": float(loss.values.min()), "floor": floor,
+         "loss_fall": loss.fall, "points": loss.n},
+        since=int(loss.steps[0]),
+        cause="cross entropy wants scores of any size and sign; the last non-linearity takes that "
+        "from them",
+        advice=[f"take {final} off the end of the model, and give the loss what is before it"],
+        signs=[above(loss.now, _LOW * loss.start)],
+        fix=Fix("remove_softmax"),
+    )  # fmt: skip
+
+
+def _is_entropy(loss: Losses) -> bool:
+    """Does it begin as a cross entropy must: no farther from guessing than outputs lie apart?"""
+    if loss.chance is None or loss.spread is None or not loss.n:
+        return False
+    first = float(loss.values[0])
+    return 0.8 * loss.chance <= first <= loss.chance + loss.spread
 
 
 def bounds(classes: int) -> tuple[float, float]:

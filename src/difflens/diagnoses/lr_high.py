@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import RunFinding
+from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.decay import decay_that_wins
+from .signs.harms import Harm, broke, lost, rests, stood, stuck
 from .signs.limits import Limits
-from .signs.losses import Harm, Losses, broke, levels, rose, stuck
-from .signs.rates import hold, lower
-from .signs.recurrence import RECURRENT
+from .signs.losses import Losses, levels
+from .signs.rates import hold, is_summed, lower
+from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -28,13 +30,21 @@ THRESHOLDS = {
     "gradient": Threshold(50.0, "gradient by weight at the start above which the fault lies "
                           "in the weights or the data, not in the learning rate"),
     "first_loss": Threshold(20.0, "first loss by that of guessing above which the same holds"),
-    "recovered": Threshold(0.3, "share by which the loss fell since: more, and a rise is past"),
+    "patience": Threshold(20, "points before a rise is told of, unless updates are five times "
+                          "too large: networks with normalisation come down by themselves"),
+    "stood": Threshold(30, "points for which the loss stood still behind such a step"),
+    "torn": Threshold(0.3, "update by weight of first steps behind which a loss that rests is "
+                      "their work"),
+    "replaced": Threshold(1.0, "update by weight of a step that leaves nothing of the weights"),
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
 }  # fmt: skip
 
 _NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
+_FALLS = 0.7  # of the points before: a loss that is on its way down
+_ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
+_HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=8, thresholds=THRESHOLDS)
@@ -45,6 +55,8 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
     if typical is None or gradient is None or seen.points < 4:
         return
+    if decay_that_wins(seen) is not None:
+        return  # beside weights that decay takes away every step is large
     first = seen.loss.first_by_chance
     if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
         return
@@ -84,29 +96,33 @@ def _large(seen: Sight, limit: Limits, told: Harm) -> tuple[float, int] | None:
 
 
 def _rose(seen: Sight, limit: Limits) -> Harm | None:
-    """Did the loss rise above its start, and has the run not learned since?
-
-    Adam's first steps often throw a loss up that comes down by itself, and far.
-    """
-    told, loss = rose(seen.loss, limit["rise"]), seen.loss
-    if told is None:
+    """Did the loss rise above its start, and is it neither back nor on its way down?"""
+    told, loss = lost(seen.loss, limit["rise"]), seen.loss
+    typical = seen.layers.typical_update
+    if told is None or typical is None:
         return None
-    level = min(loss.reference, float(loss.values[0]))
-    fell = (level - float(np.median(loss.values[-5:]))) / max(abs(level), 1e-300)
-    return None if fell > limit["recovered"] else told
+    early = loss.n < limit["patience"]
+    if early and not (typical > 5 * limit["update"]).any():
+        return None
+    # Asked of the first points alone: a loss that leaps about is on its way down half the time.
+    if early or loss.n >= 3 * limit["patience"]:
+        return told
+    now, before = float(np.median(loss.values[-5:])), float(np.median(loss.values[-10:-5]))
+    return None if now < _FALLS * before or now < loss.start / 2 else told
 
 
 def _broke(seen: Sight, limit: Limits) -> Harm | None:
     """Did the loss cease to be a number right after steps as large as the weights?
 
-    A bad sample breaks it as well, after steps of any size: those must be far too large.
+    A bad sample or a logarithm of zero break it as well, after steps of any size: smaller ones
+    do not take numbers to where floats end.
     """
     told, typical = broke(seen.loss), seen.layers.typical_update
     if told is None or typical is None:
         return None
     before = typical[seen.steps < told.since][-5:]
     before = before[np.isfinite(before)]
-    return told if len(before) and float(before.max()) > 5 * limit["update"] else None
+    return told if len(before) and float(before.max()) >= limit["replaced"] else None
 
 
 def _swings(loss: Losses, limit: Limits) -> Harm | None:
@@ -125,15 +141,18 @@ def _swings(loss: Losses, limit: Limits) -> Harm | None:
 
 def _stays(seen: Sight, limit: Limits) -> Harm | None:
     """Is the loss stuck for long although the first steps were large?"""
-    told = stuck(seen.loss, 60)
-    # Recurrent networks rest long before they learn, whatever their steps.
-    if any(layer.kind in RECURRENT for layer in seen.history.info.layers):
-        return None
     typical = seen.layers.typical_update
-    if told is None or typical is None or (seen.is_waking and seen.loss.fall < _NEAR):
+    first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    if first >= limit["replaced"]:
+        told = stuck(seen.loss, limit["patience"]) or stood(seen.loss, limit["stood"])
+        return told or rests(seen.loss, 40)
+    told = stuck(seen.loss, 60) or (rests(seen.loss, 60) if first >= limit["torn"] else None)
+    # Recurrent networks rest long before they learn, whatever their steps.
+    if is_recurrent(seen.history):
         return None
-    first = typical[:3][np.isfinite(typical[:3])]
-    return told if len(first) and float(first.max()) >= limit["update"] else None
+    if told is None or (seen.is_waking and seen.loss.fall < _NEAR):
+        return None
+    return told if first >= limit["update"] else None
 
 
 def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> RunFinding:
@@ -156,8 +175,20 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
         advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=lower(seen, factor),
+        fix=_lighter(seen) or lower(seen, factor),
     )  # fmt: skip
+
+
+def _lighter(seen: Sight) -> Fix | None:
+    """Ask for less momentum where that alone makes the steps large; None where it does not.
+
+    A rate made for a heavy momentum takes hundreds of steps to show anything.
+    """
+    held, typical = _momentum(seen), seen.layers.typical_update
+    first = 0.0 if typical is None or not len(typical) else float(typical[0])
+    if held <= _HEAVY or not 0 < first < _ECHO / 2 or hold(seen) is not None:
+        return None
+    return Fix("lower_momentum", {"value": float(f"{min(max(1 - first / _ECHO, 0.0), 0.9):.2g}")})
 
 
 def _factor(seen: Sight, peak: float) -> float:
@@ -173,9 +204,24 @@ def _factor(seen: Sight, peak: float) -> float:
     first = np.zeros(0) if typical is None else typical[:2][np.isfinite(typical[:2])]
     if rising or not len(first) or float(first[0]) <= 0:
         return float(np.clip(0.003 / peak, 0.001, 0.3))
+    if is_summed(seen) and seen.batch:
+        return 1 / seen.batch
+    usual = float(first[0]) * _by_first(seen)
+    return float(np.clip(_AIM * (1 - _momentum(seen)) / usual, 0.001, 0.3))
+
+
+def _momentum(seen: Sight) -> float:
     momentum = seen.history.info.optimizer.get("momentum")
-    held = float(momentum) if isinstance(momentum, (int, float)) and 0 < momentum < 1 else 0.0
-    return float(np.clip(_AIM * (1 - held) / float(first[0]), 0.001, 0.3))
+    return float(momentum) if isinstance(momentum, (int, float)) and 0 < momentum < 1 else 0.0
+
+
+def _by_first(seen: Sight) -> float:
+    """Give the usual step by the first: RMSprop's first divides by a tenth of the gradient."""
+    given = seen.history.info.optimizer
+    kept = given.get("alpha", given.get("rho"))
+    if str(given.get("name", "")).lower() != "rmsprop" or not isinstance(kept, (int, float)):
+        return 1.0
+    return float(max(1 - kept, 1e-6) ** 0.5)
 
 
 def _rate(seen: Sight) -> dict[str, float]:

@@ -10,9 +10,10 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import stuck
 from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
-from .signs.losses import stuck
+from .signs.rates import end_warm_up
 from .signs.sight import sight
 from .signs.wording import below, finding
 
@@ -37,7 +38,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     updates = seen.layers.recent(seen.layers.update)
     gradients = seen.layers.recent(seen.layers.gradient)
     told = stuck(seen.loss, limit["points"])
-    if updates is None or gradients is None or told is None or seen.is_warming_up:
+    if updates is None or gradients is None or told is None or seen.may_be_slow:
         return
     chosen = seen.layers.trained & np.isfinite(updates) & np.isfinite(gradients)
     if not chosen.any():
@@ -65,5 +66,5 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=[f"multiply the learning rate by about {factor:g}",
                 "aim at first updates near a hundredth of the weights"],
         signs=[below(fastest, limit["update"])],
-        fix=Fix("scale_lr", {"factor": factor}),
+        fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip

@@ -26,6 +26,8 @@ THRESHOLDS = {
     ),
 }
 
+_GUESSED = 0.85  # of guessing: weights that are not trained do not score better on average
+
 
 @diagnosis(needs=(), window=1, thresholds=THRESHOLDS)
 def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
@@ -140,9 +142,12 @@ def _kind(history: History, since: int) -> str:
     """Tell where it came from: an operation of the loss, or a sample that went in.
 
     A bad sample is in the activations already. An operation of the loss leaves them finite, and
-    units that are not active keep a finite gradient.
+    units that are not active keep a finite gradient. So does a target that is missing; but labels
+    of classes are whole numbers and cannot be NaN, and a squared error has no operation that is.
     """
     course = history.course
+    if _is_squared(history) and _is_sudden(history, since):
+        return "sample"
     at = int(np.searchsorted(course.steps, since))
     active = course.field("act_mean")
     if active is not None and at < len(active):
@@ -159,6 +164,15 @@ def _kind(history: History, since: int) -> str:
     loss = course.scalar("loss")
     infinite = loss is not None and at < len(loss) and bool(np.isinf(loss[at]))
     return "operation" if infinite else "sample"
+
+
+def _is_squared(history: History) -> bool:
+    """Is there one output, or did the loss begin below what guessing among classes costs?"""
+    output: Any = history.fact("output")
+    if not isinstance(output, dict) or not output.get("shape"):
+        return False
+    loss = sight(history).loss
+    return loss.chance is None or (loss.n > 0 and float(loss.values[0]) < _GUESSED * loss.chance)
 
 
 def _fix(history: History, since: int) -> Fix:

@@ -36,7 +36,8 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     if int(active.sum()) < limit["points"]:
         return
     if updates is None:
-        if _is_never_stepped(history):
+        # Of parameters that are in no optimiser, nothing is recorded.
+        if _is_never_stepped(history) or _is_held_by_none(history):
             yield from _nothing_moves(seen, limit, active)
         return
     layers = history.info.layers
@@ -70,6 +71,12 @@ def _stopped(seen: Sight, limit: Limits, updates: Any) -> Iterator[RunFinding]:
 def _is_never_stepped(history: History) -> bool:
     calls = history.course.scalar("optimizer_steps")
     return calls is not None and bool((calls[np.isfinite(calls)] == 0).all())
+
+
+def _is_held_by_none(history: History) -> bool:
+    """Does the optimiser hold not one of the parameters that are meant to learn?"""
+    meant = [layer for layer in history.info.layers if layer.trainable]
+    return bool(meant) and all(layer.optimised is False for layer in meant)
 
 
 def _active(seen: Sight) -> Any:

@@ -14,8 +14,9 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import stuck
 from .signs.limits import Limits
-from .signs.losses import stuck
+from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.wording import above, below, finding
 
@@ -28,6 +29,8 @@ THRESHOLDS = {
                       "run ends spends a few per cent of it there"),
     "fall": Threshold(0.95, "share by which the loss fell: more, and the end may be deserved"),
     "points": Threshold(150, "points over which a loss must be flat, where no schedule tells why"),
+    "recurrent_points": Threshold(400, "the same for recurrent networks, whose first plateau is "
+                                  "often long"),
     "band": Threshold(0.01, "slope in shares of the start per 100 steps that counts as flat"),
     "near": Threshold(0.1, "fall of the loss below which it is stuck near its start"),
 }  # fmt: skip
@@ -76,7 +79,8 @@ def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
     loss = seen.loss
-    told = stuck(loss, limit["points"], limit["near"])
+    least = limit["recurrent_points" if is_recurrent(seen.history) else "points"]
+    told = stuck(loss, least, limit["near"])
     if told is None or loss.fall >= limit["near"] or seen.is_warming_up or seen.is_waking:
         return []
     from ..stats.trend import theil_sen

@@ -10,9 +10,11 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import stuck
 from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
-from .signs.losses import stuck
+from .signs.rates import end_warm_up
+from .signs.recurrence import is_recurrent
 from .signs.sight import sight
 from .signs.wording import below, finding
 
@@ -22,7 +24,11 @@ if TYPE_CHECKING:
 THRESHOLDS = {
     "update": Threshold(3e-4, "median update by weight: below, small steps are why it is slow"),
     "fall": Threshold(0.1, "share of its start by which the loss fell: less is slow"),
+    "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(40, "points over which it must last"),
+    "recurrent_points": Threshold(
+        120, "the same for recurrent networks, which rest before they learn"
+    ),
 }
 
 
@@ -31,10 +37,14 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find a loss that hardly fell while updates are small, though not tiny."""
     limit = Limits("slow", policy, THRESHOLDS)
     seen = sight(history)
-    told = stuck(seen.loss, limit["points"], limit["fall"])
+    least = limit["recurrent_points" if is_recurrent(history) else "points"]
+    told = stuck(seen.loss, least, limit["fall"])
     typical = seen.layers.typical_update
-    if told is None or typical is None or seen.is_warming_up or seen.loss.fall >= limit["fall"]:
+    if told is None or typical is None or seen.may_be_slow or seen.loss.fall >= limit["fall"]:
         return
+    rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    if len(rates) and rates[-1] < limit["decay"] * rates.max():
+        return  # a schedule took it down: that is told as a plateau
     late = typical[-limit["points"] :]
     late = late[np.isfinite(late)]
     if len(late) < limit["points"] // 2:
@@ -54,5 +64,5 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=[f"multiply the learning rate by about {factor:g}",
                 "use Adam where plain SGD crawls"],
         signs=[below(pace, limit["update"])],
-        fix=Fix("scale_lr", {"factor": factor}),
+        fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
-from .signs.leaps import LEAP, is_alone, leap, stays_out, update_before
+from .signs.inputs import swell
+from .signs.leaps import LEAP, Leap, is_alone, leap, stays_out, update_before
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
@@ -25,6 +26,8 @@ THRESHOLDS = {
         "themselves after updates up to 20 times the usual, and come back"),
     "stay": Threshold(12, "points for which it must stay out, where no update explains it"),
     "level": Threshold(0.5, "the loss out there by its start, where no update explains it"),
+    "batch": Threshold(10.0, "height over the highest before of the loss of a bad batch"),
+    "usual": Threshold(3.0, "largest update before by the usual one: more, and a step did it"),
 }  # fmt: skip
 
 
@@ -42,13 +45,15 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     at, step, height, deviations = found
     size, where, names = update_before(seen, step)
     caused = size is not None and size >= limit["update"] and is_alone(seen, where)
-    severity = _severity(seen, limit, at, caused)
+    batch = not caused and _is_bad_batch(seen, limit, found, size)
+    severity = _severity(seen, limit, at, caused or batch)
     yield finding(
         "spike",
         severity,
         f"the loss leapt at step {step} to {height:.3g} times the highest of the "
         f"{limit['before']} points before"
-        + (f"; the update of step {where} was {size:.3g} times the usual one" if caused else ""),
+        + (f"; the update of step {where} was {size:.3g} times the usual one" if caused else "")
+        + ("; the steps before were as usual: that batch was not" if batch else ""),
         {"height_by_highest": height, "rise_threshold": limit["rise"],
          "deviations": deviations, "deviations_threshold": limit["deviations"],
          "update_by_usual": size, "update_threshold": limit["update"], "loss": float(
@@ -60,8 +65,26 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=["rewind to before the step and leave that batch out", "clip gradients",
                 "check the schedule for a step with a wrong learning rate"],
         signs=[above(deviations, limit["deviations"]), above(height, 1.0)],
-        fix=Fix("rewind_and_skip", {"step": where}) if caused else _clip(seen, step),
+        fix=Fix("rewind_and_skip", {"step": where if caused else step}) if caused or batch
+        else _clip(seen, step),
     )  # fmt: skip
+
+
+def _is_bad_batch(seen: Sight, limit: Limits, found: Leap, size: float | None) -> bool:
+    """Was one batch unlike the others: far out by itself, after steps as usual?
+
+    Its inputs show it where activations are recorded. Else its loss does: above where the run
+    began, and the next ones far below it, as the weights were not to blame.
+    """
+    if size is None or size > limit["usual"]:
+        return False
+    swelled = swell(seen)
+    if swelled is not None:
+        return not swelled.lasts and abs(swelled.step - found.step) <= 1
+    values = seen.loss.values
+    height, after = float(values[found.at]), values[found.at + 1 : found.at + 4]
+    far = found.height > limit["batch"] and height > seen.loss.start
+    return bool(far and np.median(after) < height / 3)
 
 
 def _clip(seen: Sight, step: int) -> Fix | None:

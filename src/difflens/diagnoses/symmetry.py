@@ -10,9 +10,9 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import Harm, stuck
 from .signs.limits import Limits
-from .signs.losses import stuck
-from .signs.sight import sight
+from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ THRESHOLDS = {
     "share": Threshold(0.5, "share of the weight matrices that start at zero: single ones are a "
                        "custom (the last of a residual branch, the second of an adapter)"),
     "points": Threshold(5, "points over which the loss must be stuck"),
+    "flat": Threshold(1.05, "largest entry of a matrix's first gradient by the mean of all: random "
+                      "weights make 3 and more"),
 }  # fmt: skip
 
 
@@ -36,6 +38,9 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
         return
     trained = seen.layers.trained
     columns = [i for i in np.flatnonzero(trained) if norms[0, i] == 0]
+    if not columns:
+        yield from _alike(seen, limit, told)
+        return
     share = len(columns) / max(int(trained.sum()), 1)
     if share < limit["share"]:
         return
@@ -52,5 +57,35 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
         cause="all units of a layer compute the same, so they get the same gradient and stay alike",
         advice=["initialise the weights at random (kaiming or xavier); only biases may be zero"],
         signs=[above(share, limit["share"] / 2)],
+        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+    )  # fmt: skip
+
+
+def _alike(seen: Sight, limit: Limits, told: Harm) -> Iterator[RunFinding]:
+    """Find matrices all of whose entries get one and the same gradient: units that are alike.
+
+    Between two layers of units that are alike every weight has the same gradient, whatever the
+    constant is that they start from.
+    """
+    largest, usual = seen.layers.field("grad_max_abs"), seen.layers.field("grad_mean_abs")
+    if largest is None or usual is None:
+        return
+    columns = [i for i in np.flatnonzero(seen.layers.trained)
+               if 0 < largest[0, i] < limit["flat"] * usual[0, i]
+               and min(seen.layers.of(int(i)).shape or (0,)) > 1]  # fmt: skip
+    if not columns:
+        return
+    names = seen.layers.named(columns)
+    flatness = float(np.max(largest[0, columns] / usual[0, columns]))
+    yield finding(
+        "symmetry",
+        "critical",
+        f"all weights of {names[0]} get the same gradient: its units are alike; {told.said}",
+        {"matrices": len(names), "largest_by_mean": flatness, "flat_threshold": limit["flat"],
+         "loss_fall": told.figure},
+        since=int(seen.steps[0]),
+        layers=names,
+        cause="weights that start from one constant get the same gradient and stay alike",
+        advice=["initialise the weights at random (kaiming or xavier)"],
         fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
     )  # fmt: skip

@@ -7,16 +7,28 @@ by itself: a trained network has small ones everywhere, so the loss must be stuc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.decay import decay_that_wins
+from .signs.fading import (
+    BOUNDED,
+    FIRST,
+    are_dead,
+    factor_a_layer,
+    has_sigmoids,
+    sizes_of,
+    tiny,
+)
+from .signs.harms import Harm, rests, stood, stuck
+from .signs.inputs import TOO_SMALL, input_size
+from .signs.layers import initial_scales
 from .signs.limits import Limits
-from .signs.losses import Harm, Losses, standstill, stuck
-from .signs.recurrence import wrong_memory
+from .signs.recurrence import biased_gates, wrong_memory
 from .signs.sight import Sight, sight
 from .signs.wording import below, finding
 
@@ -32,6 +44,20 @@ THRESHOLDS = {
         "r of the middle layer by the size of the loss: below, nothing "
         "of the loss reaches the weights, whatever the depth",
     ),
+    "first_ratio": Threshold(
+        2e-3, "the same ratio before the first update, where the loss rests: healthy 0.01 and more"
+    ),
+    "first_faint": Threshold(
+        1e-4, "r of the middle layer by the loss before the first update: healthy 0.002 and more"
+    ),
+    "sigmoid_ratio": Threshold(
+        0.025, "the same where sigmoids pass on a quarter at most: three of them make 0.016"
+    ),
+    "sigmoid_points": Threshold(40, "points for which sigmoids may wake up by themselves"),
+    "tiny": Threshold(
+        0.2, "first weights by kaiming's, without normalisation: frameworks start at 0.4 and more"
+    ),
+    "rest_points": Threshold(60, "points before a loss that fell can be called resting"),
     "stood_points": Threshold(30, "points for which a loss that fell later must have stood still"),
     "stood_share": Threshold(0.1, "share of the run for which it must have"),
     "points": Threshold(12, "points over which the loss must be stuck before a word is said"),
@@ -43,7 +69,8 @@ THRESHOLDS = {
     "recurrent_points": Threshold(40, "the same for fading in time, which shows later"),
 }
 _LASTING = 60
-_BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "LogSigmoid")
+_SOUND_DECAY = 1e-4
+_SMALL = 0.85  # of kaiming, in between it and xavier, which is 0.71 of it
 
 
 @diagnosis(needs=("grad_l2", "weight_l2", "loss"), window=12, thresholds=THRESHOLDS)
@@ -51,36 +78,66 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients that fade towards the input, or in time, while the loss is stuck."""
     limit = Limits("vanishing", policy, THRESHOLDS)
     seen = sight(history)
-    told = stuck(seen.loss, limit["points"]) or _stood(seen.loss, limit)
-    if told is None or seen.is_warming_up:
-        return
-    yield from _with_depth(seen, limit, told) or _in_time(seen, limit, told)
+    least = max(limit["stood_points"], limit["stood_share"] * seen.loss.n)
+    told = stuck(seen.loss, limit["points"]) or stood(seen.loss, least)
+    size = input_size(seen)
+    if seen.is_warming_up or (size is not None and size < TOO_SMALL):
+        return  # where next to nothing goes in, nothing can fade
+    found: list[RunFinding] = []
+    if told is not None:
+        found = (
+            _decayed(seen, told) or _with_depth(seen, limit, told) or _in_time(seen, limit, told)
+        )
+    rest = told or rests(seen.loss, limit["rest_points"])
+    if not found and rest is not None:
+        found = _with_depth(seen, limit, rest._replace(kind=FIRST))
+    yield from found
 
 
-def _stood(loss: Losses, limit: Limits) -> Harm | None:
-    """Did the loss stand still for a good part of the run before it began to fall?"""
-    still = standstill(loss)
-    if loss.start <= 0 or still < max(limit["stood_points"], limit["stood_share"] * loss.n):
-        return None
-    said = f"the loss did not leave {loss.reference:.4g} for {still} of {loss.n} points"
-    return Harm("stood", int(loss.steps[0]), still / loss.n, said)
+def _decayed(seen: Sight, told: Harm) -> list[RunFinding]:
+    """Find weights that decay takes away faster than gradients build them."""
+    decay = decay_that_wins(seen)
+    if decay is None:
+        return []
+    return [
+        finding(
+            "vanishing",
+            "critical" if seen.loss.n >= _LASTING else "warning",
+            f"the weights lost more than half of their size under a decay of {decay:.3g}; "
+            f"{told.said}",
+            {"weight_decay": decay, "loss_fall": told.figure},
+            since=told.since,
+            layers=seen.layers.named(np.flatnonzero(seen.layers.trained)),
+            cause="weight decay takes more from the weights than gradients give them, until "
+            "nothing passes through",
+            advice=["lower the weight decay to 0.01 (AdamW) or 0.0001 (SGD)"],
+            fix=Fix("regularise", {"weight_decay": _SOUND_DECAY}),
+        )
+    ]  # fmt: skip
 
 
 def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     layers, columns = seen.layers, np.flatnonzero(seen.layers.trained)
-    sizes = _sizes(seen, told, columns)
+    sizes = sizes_of(seen, told, columns)
     if sizes is None:
         return []
-    strongest, least = int(np.argmax(sizes)), limit["faint"] * seen.loss.size
+    first = told.kind == FIRST
+    strongest = int(np.argmax(sizes))
+    least = limit["first_faint" if first else "faint"] * seen.loss.size
     ratios, middle = sizes / sizes[strongest], float(np.median(sizes))
-    faint = [i for i in range(strongest) if ratios[i] < limit["ratio"]]
+    most = _least_ratio(seen, limit, first)
+    faint = [i for i in range(strongest) if ratios[i] < most]
     if middle < least:
         faint = np.flatnonzero(sizes < least).tolist()
-    if not faint or _are_dead(seen, columns, sizes):
+    if not faint and first:
+        faint = tiny(seen, limit["tiny"], columns)
+    if not faint or are_dead(seen, columns, sizes):
         return []
     faintest = float(ratios[faint].min())
+    if limit["ratio"] <= faintest and seen.loss.n < limit["sigmoid_points"] and not first:
+        return []
     order = sorted(faint, key=lambda i: (ratios[i], i))
-    bounded = layers.of(int(columns[0])).activation in _BOUNDED
+    bounded = layers.of(int(columns[0])).activation in BOUNDED
     return [
         finding(
             "vanishing",
@@ -89,47 +146,26 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
             f"{layers.named([columns[strongest]])[0]} to "
             f"{layers.named([columns[order[0]]])[0]} ({len(faint)} of {len(columns)} layers); "
             f"{told.said}",
-            {"faintest_by_strongest": faintest, "ratio_threshold": limit["ratio"],
+            {"faintest_by_strongest": faintest, "ratio_threshold": most,
              "faint_layers": len(faint), "layers": len(columns),
-             "factor_a_layer": _slope(sizes, strongest), "loss_fall": told.figure},
+             "factor_a_layer": factor_a_layer(sizes, strongest), "loss_fall": told.figure},
             since=told.since,
             layers=layers.named(columns[order]),
             cause="each layer passes on a part of the gradient only: "
             + ("its non-linearity saturates" if bounded else "its weights are small")
             + ", and a deep stack multiplies the parts",
             advice=_advice(bounded),
-            signs=[max(below(faintest, limit["ratio"]), below(middle, least))],
+            signs=[max(below(faintest, most), below(middle, least))],
             fix=_fix(seen, bounded),
         )
     ]  # fmt: skip
 
 
-def _sizes(seen: Sight, told: Harm, columns: Any) -> Any:
-    """Give r of each trained matrix while the loss stood still; None where it cannot be told."""
-    gradient, points = seen.layers.gradient, 30
-    if told.kind == "stood" and gradient is not None:
-        gradient, points = gradient[: max(standstill(seen.loss) // 2, 5)], seen.points
-    recent = seen.layers.recent(gradient, points)
-    if recent is None or len(columns) < 3:
-        return None
-    sizes = recent[columns]
-    return sizes if np.isfinite(sizes).all() and sizes.max() > 0 else None
-
-
-def _are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:
-    """Are the silent layers cut off by dead units behind them, not by fading?"""
-    return bool((sizes == 0).any()) and not any(
-        seen.layers.of(int(column)).activation in _BOUNDED for column in columns
-    ) and bool((np.sort(sizes[sizes > 0])[:1] > 1e-4 * sizes.max()).all())  # fmt: skip
-
-
-def _slope(sizes: Any, strongest: int) -> float | None:
-    """Give the factor from one layer to the one before it: exp of the slope of ln r by depth."""
-    upto = sizes[: strongest + 1]
-    kept = upto > 0
-    if kept.sum() < 3:
-        return None
-    return float(np.exp(np.polyfit(np.arange(len(upto))[kept], np.log(upto[kept]), 1)[0]))
+def _least_ratio(seen: Sight, limit: Limits, first: bool) -> float:
+    """Give the ratio below which a layer is faint: sigmoids fade by their nature, and slowly."""
+    if first:
+        return float(limit["first_ratio"])
+    return float(limit["sigmoid_ratio" if has_sigmoids(seen) else "ratio"])
 
 
 def _advice(bounded: bool) -> list[str]:
@@ -139,17 +175,25 @@ def _advice(bounded: bool) -> list[str]:
 
 
 def _fix(seen: Sight, bounded: bool) -> Fix:
-    sigmoid = any("igmoid" in layer.activation for layer in seen.history.info.layers)
-    if sigmoid:
-        return Fix("change_activation", {"to": "relu"})
+    """Ask for weights that fit the non-linearity, or for one that fits the weights.
+
+    ReLU halves what passes and wants weights of kaiming; smaller ones (xavier, and what frameworks
+    take by default) fit tanh, which passes small numbers on as they are.
+    """
+    if any("igmoid" in layer.activation for layer in seen.history.info.layers):
+        scales = initial_scales(seen.layers)
+        small = len(scales) > 0 and float(np.nanmedian(scales)) < _SMALL
+        return Fix("change_activation", {"to": "tanh" if small else "relu"})
     scheme = "xavier" if bounded else "kaiming"
     return Fix("reinitialise", {"scheme": scheme, "layers": []})
 
 
 def _in_time(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     memory = wrong_memory(seen.history, lambda gain: gain < limit["recurrent_gain"])
-    if memory is None or seen.loss.n < limit["recurrent_points"]:
+    if seen.loss.n < limit["recurrent_points"]:
         return []
+    if memory is None:
+        return _gates(seen, told)
     gain = memory.gain
     return [
         finding(
@@ -167,5 +211,23 @@ def _in_time(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
                     "shorten the sequences"],
             signs=[below(gain, limit["recurrent_gain"])],
             fix=memory.fix,
+        )
+    ]  # fmt: skip
+
+
+def _gates(seen: Sight, told: Harm) -> list[RunFinding]:
+    """Find gates with large first biases beside a loss that is stuck: they are shut, not open."""
+    names = biased_gates(seen.history)
+    if not names or told.kind != "stuck":
+        return []
+    return [
+        finding(
+            "vanishing",
+            "critical" if seen.loss.n >= 2 * _LASTING else "warning",
+            f"the gates of {names[0]} start far from half open, and {told.said}",
+            {"gates": len(names), "loss_fall": told.figure}, since=told.since, layers=names,
+            cause="gates that are shut forget at every step of a sequence what they were given",
+            advice=["start the biases at zero, that of the forget gate at one"],
+            fix=Fix("reinitialise", {"scheme": "orthogonal", "layers": names}),
         )
     ]  # fmt: skip

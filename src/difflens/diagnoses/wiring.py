@@ -10,8 +10,8 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.harms import harm
 from .signs.limits import Limits
-from .signs.losses import harm
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 

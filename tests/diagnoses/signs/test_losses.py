@@ -3,15 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.diagnoses.signs.losses import (
-    Losses,
-    harm,
-    levels,
-    rose,
-    standstill,
-    stuck,
-    worsened,
-)
+from difflens.diagnoses.signs.harms import harm, lost, rests, rose, stuck, worsened
+from difflens.diagnoses.signs.losses import Losses, levels, standstill
 from difflens.testing.histories import falling, level
 
 
@@ -60,6 +53,25 @@ def test_a_loss_that_the_first_step_threw_up_starts_before_that_step():
 
 def test_while_it_is_in_the_air_nothing_is_known_of_its_start():
     assert losses([3.0, 1300.0, 1000.0, 300.0]).start == pytest.approx(768, rel=0.01)
+
+
+def test_beyond_guessing_and_all_noise_the_first_value_is_the_start_at_once():
+    assert losses([0.8, 9.5, 10.5, 148.0, 5.0], chance=np.log(3)).start == 0.8
+    assert losses([3.2, 3e5, 1e16, 2e34, 3e31]).start == 3.2
+
+
+def test_a_rise_is_past_once_the_loss_is_far_below_its_start():
+    back, leaping = falling(100, end=0.1), level(100)
+    thrown = np.array([2.3, 9.0, 20.0, 20.0, 20.0, 20.0, 9.0])
+
+    assert lost(losses(np.concatenate([thrown, back])), 1.5) is None
+    assert lost(losses(np.concatenate([thrown, leaping])), 1.5)
+
+
+def test_a_loss_rests_where_it_stands_at_a_part_of_its_start():
+    assert rests(losses(falling(120, start=1.0, end=0.5, pace=0.2)), 60)
+    assert rests(losses(falling(120, start=1.0, end=0.01, pace=0.2)), 60) is None
+    assert rests(losses(falling(120, start=1.0, end=0.4, pace=0.01)), 60) is None
 
 
 def test_one_lucky_first_example_is_no_start():

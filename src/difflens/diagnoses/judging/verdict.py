@@ -34,7 +34,7 @@ EXPLAINS: dict[str, set[str]] = {
     "diverging": {"oscillating", "spike"},
     "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
     "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",
-                  "plateau", "over-fit"},
+                  "plateau", "over-fit", "data"},
     "nan": {"exploding", "diverging", "spike", "dead", "over-fit", "lr-high"},
     "dead": {"vanishing", "plateau", "slow", "data", "oscillating", "spike", "diverging"},
     "vanishing": {"dead", *_STUCK},

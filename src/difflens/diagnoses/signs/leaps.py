@@ -18,6 +18,7 @@ LEAP = {
     "lasting": Threshold(3, "points for which the loss must stay above all before"),
 }
 _ALONE = 2.0  # times the steps before it and after it
+_KICK = 5.0  # times the rate before and after: schedules do not do that
 _NEAR = 4  # points before the leap in which a step is looked for
 
 
@@ -89,8 +90,23 @@ def is_alone(seen: Sight, where: int | None) -> bool:
     typical = seen.layers.typical_update
     if typical is None or where is None:
         return False
+    if is_kick(seen, where):
+        return True  # momentum lets what follows be large as well
     place = int(np.searchsorted(seen.steps, where))
     size, before, after = typical[place], typical[:place], typical[place + 1 : place + 4]
     highest = float(before[np.isfinite(before)].max(initial=0.0))
     follows = after[np.isfinite(after)]
     return bool(size > _ALONE * highest and len(follows) and size > _ALONE * np.median(follows))
+
+
+def is_kick(seen: Sight, where: int) -> bool:
+    """Was the learning rate of that step far above the rates before it and after it?"""
+    rates = seen.lr
+    if rates is None:
+        return False
+    place = int(np.searchsorted(seen.steps, where))
+    for at in range(max(place - _NEAR, 1), min(place + 1, len(rates) - 1)):
+        beside = max(float(rates[at - 1]), float(rates[at + 1]))
+        if np.isfinite(beside) and float(rates[at]) > _KICK * beside:
+            return True
+    return False

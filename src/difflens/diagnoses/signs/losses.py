@@ -1,8 +1,6 @@
-"""Where the loss began, where it is, and whether that is harm.
+"""Where the loss began, where it is, and what guessing would cost.
 
-A symptom alone says little: healthy runs have small gradients, idle units and swings as well. So
-most diagnoses ask here first whether the loss suffers. Only ratios of the loss to itself are used:
-a loss in other units is judged alike.
+What of it is harm is told in `harms.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ if TYPE_CHECKING:
 
     from ...history.history import History
 
-_FLAT = 0.3
 _START, _LEAST, _MOST = 3, 3, 20  # points: of the start, of a level at least and at most
 _THROWN = 3.0  # times the first loss: the mean of the start beyond it is the work of the steps
+_FAR_THROWN = 1e4  # the same where single values say little: no noise of batches does that
 _CALM = 0.3  # change from value to value, by the level, of a loss whose first value can be trusted
 _APART = 3.0  # times the least distance of outputs that a low cross entropy wants
 _LEARNED = 0.3  # of guessing: a loss that begins below it comes of weights that were trained
@@ -67,13 +65,17 @@ class Losses(NamedTuple):
 
         Steps that are far too large throw the second value up already, and their own harm would
         count as the start. The first value alone was measured before any step: it stands, once the
-        loss has calmed down and shows that single values can be trusted.
+        loss has calmed down and shows that single values can be trusted; at once, where guessing
+        costs no more than it, or where the rise is beyond all noise.
         """
         if not self.n:
             return float("nan")
         mean, first = float(np.mean(self.values[:_START])), float(self.values[0])
-        thrown = 0 < _THROWN * first < mean and self.n >= _MOST
-        return first if thrown and self._is_calm else mean
+        if not 0 < _THROWN * first < mean:
+            return mean
+        known = self.chance is not None and mean > _THROWN * max(first, self.chance)
+        calm = self.n >= _MOST and self._is_calm
+        return first if calm or known or mean > _FAR_THROWN * first else mean
 
     @property
     def _is_calm(self) -> bool:
@@ -158,78 +160,3 @@ def levels(values: NDArray[Any], width: int) -> NDArray[Any]:
     if len(values) < width:
         return np.zeros(0)
     return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1))
-
-
-class Harm(NamedTuple):
-    """What the loss suffers, since when, and the figure that shows it."""
-
-    kind: str  # stuck, above, broken
-    since: int
-    figure: float
-    said: str
-
-
-def stuck(loss: Losses, least: int, fall: float = 0.1) -> Harm | None:
-    """Is the loss still about where it started, or flat not far below it?
-
-    Still there: it is below its reference (its start, or guessing) by less than `fall`. Flat:
-    over the latter half of the run it fell by less than a fiftieth of its start, and it is below
-    its reference by less than three tenths. A run that begins where others end may stay there.
-    """
-    if loss.n < least or loss.is_learned:
-        return None
-    half = loss.values[loss.n // 2 :]
-    third = max(len(half) // 3, 1)
-    late = float(np.median(half[:third]) - np.median(half[-third:])) / loss.size
-    near = loss.fall < fall
-    flat = loss.n >= 2 * least and late < 0.02 and loss.fall < _FLAT
-    if loss.start <= 0 or not (near or flat) or rose(loss, 1.5) or _had_learned(loss):
-        return None
-    since = int(loss.steps[0])
-    said = f"the loss went from {loss.start:.4g} to {loss.now:.4g} in {loss.n} points"
-    return Harm("stuck", since, loss.fall, said)
-
-
-def _had_learned(loss: Losses) -> bool:
-    """Was the loss down at half its reference once? Then it lost that, and was never stuck."""
-    course = levels(loss.values, _MOST)
-    return len(course) > 0 and float(course.min()) < 0.5 * loss.reference
-
-
-def rose(loss: Losses, times: float) -> Harm | None:
-    """Did the loss go above where it started, and stay there for some points?"""
-    if loss.n < 5 or loss.start <= 0:
-        return None
-    course = levels(loss.values, 5)
-    over = np.flatnonzero(course > times * loss.start)
-    if not len(over):
-        return None
-    peak = float(course.max())
-    said = f"the loss went from {loss.start:.4g} up to {peak:.4g}"
-    at = int(over[0]) + int(np.argmax(loss.values[over[0] :] > times * loss.start))
-    return Harm("above", int(loss.steps[at]), peak / loss.start, said)
-
-
-def worsened(loss: Losses) -> Harm | None:
-    """Did the loss lose most of what it had won, for good?"""
-    if loss.n < 60 or loss.start <= 0:
-        return None
-    course = levels(loss.values, 20)
-    lowest = int(np.argmin(course))
-    low, late = float(course[lowest]), float(course[-1])
-    if not (low > 0 and late > 2 * low and late - low > 0.2 * loss.start):
-        return None
-    said = f"the loss is back at {late:.4g} after {low:.4g} at step {int(loss.steps[lowest + 19])}"
-    return Harm("above", int(loss.steps[lowest + 19]), late / low, said)
-
-
-def broke(loss: Losses) -> Harm | None:
-    """Did the loss cease to be a number?"""
-    if loss.broken is None:
-        return None
-    return Harm("broken", loss.broken, 1.0, f"the loss is not a number since step {loss.broken}")
-
-
-def harm(loss: Losses, least: int = 20, times: float = 1.5) -> Harm | None:
-    """Give the worst that can be said of the loss, or None where it does well."""
-    return broke(loss) or rose(loss, times) or stuck(loss, least) or worsened(loss)

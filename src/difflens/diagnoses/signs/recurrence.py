@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from ...history.history import History
 
 RECURRENT = ("RNN", "RNNCell", "SimpleRNN", "GRU", "GRUCell", "LSTM", "LSTMCell")
+_GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
+_FAR_OUT = 1.5  # of one gate's biases: frameworks start at 0 or 1
 _PLAIN = ("RNN", "RNNCell", "SimpleRNN")
+
+
+def is_recurrent(history: History) -> bool:
+    """Does the network go through time? Such ones rest long before they learn."""
+    return any(layer.kind in RECURRENT for layer in history.info.layers)
 
 
 def gains(history: History) -> dict[str, float]:
@@ -32,6 +39,20 @@ def gains(history: History) -> dict[str, float]:
         recurrent = "hh" in layer.name.lower() or "recurrent" in layer.name.lower()
         if layer.kind in _PLAIN and square and recurrent and np.isfinite(weights[0, i]):
             found[layer.name] = float(weights[0, i]) / layer.shape[0] ** 0.5
+    return found
+
+
+def biased_gates(history: History) -> list[str]:
+    """Name the gated layers whose biases start far out; which way does not show in their size."""
+    weights = history.course.field("weight_l2")
+    if weights is None or not len(weights):
+        return []
+    found = []
+    for i, layer in enumerate(history.info.layers):
+        gates = _GATES.get(layer.kind)
+        if gates and len(layer.shape) == 1 and np.isfinite(weights[0, i]):
+            out = float(weights[0, i]) / (layer.shape[0] / gates) ** 0.5
+            found += [layer.name] if out > _FAR_OUT else []
     return found
 
 

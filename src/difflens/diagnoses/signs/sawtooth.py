@@ -2,7 +2,8 @@
 
 Noise of small batches jumps as well, but down as often as up, and forgets at once. A sawtooth has
 rare large jumps up among many small steps down (skewed differences), and it remembers: one value
-is like the one before it (autocorrelation).
+is like the one before it (autocorrelation). A loss that was thrown away swings too, above its
+start; teeth begin below it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .losses import Losses
 _LEAST = 30
 _MEMORY = 0.3
 _TOOTH = 1.1  # of ln: a jump is at least threefold
+_REGULAR, _SHARE = 3, 0.7  # gaps at least, and the share of them that must be one period
 _COVER = 0.4  # of the run: teeth stand all along it
 _HIGH = 0.5  # of the start: a jump goes up to about where it began
 
@@ -28,10 +30,21 @@ class Sawtooth(NamedTuple):
     memory: float
     period: float
     since: int
+    is_regular: bool  # do most jumps lie one period apart? Chance does not do that
 
 
 def sawtooth(loss: Losses) -> Sawtooth | None:
-    """Measure the teeth of a loss; None where it is short or has none."""
+    """Measure the teeth of a loss; None where it is short or has none.
+
+    Teeth become smaller as all classes are learned, so the beginning is asked for itself as well.
+    """
+    parts = [_teeth(loss._replace(steps=loss.steps[:stop], values=loss.values[:stop]))
+             for stop in (loss.n, loss.n // 2, loss.n // 4)]  # fmt: skip
+    found = [each for each in parts if each is not None]
+    return max(found, key=lambda each: (each.is_regular, each.skewness), default=None)
+
+
+def _teeth(loss: Losses) -> Sawtooth | None:
     if loss.n < _LEAST or loss.start <= 0:
         return None
     values = np.log(np.maximum(loss.values, 1e-3 * loss.size))
@@ -44,12 +57,15 @@ def sawtooth(loss: Losses) -> Sawtooth | None:
     memory = float((centred[1:] * centred[:-1]).sum() / max((centred**2).sum(), 1e-300))
     usual = 1.4826 * float(np.median(np.abs(moves - np.median(moves))))
     large = moves > max(4 * usual, _TOOTH)
+    low = loss.values[:-1] < min(loss.start, float(loss.values[0]))
     high = loss.values[1:] > _HIGH * loss.start
-    jumps = np.flatnonzero(large & high)
+    jumps = np.flatnonzero(large & high & low)
     if not len(jumps) or memory < _MEMORY:
         return None
     gaps = np.diff(jumps)
     period = float(np.median(gaps)) if len(gaps) else float(loss.n)
     if len(jumps) * period < _COVER * loss.n:
         return None
-    return Sawtooth(len(jumps), skewness, memory, period, int(loss.steps[jumps[0] + 1]))
+    regular = len(gaps) >= _REGULAR and float((np.abs(gaps - period) <= 1).mean()) >= _SHARE
+    since = int(loss.steps[jumps[0] + 1])
+    return Sawtooth(len(jumps), skewness, memory, period, since, regular)

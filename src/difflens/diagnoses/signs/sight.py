@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...history.history import History
 
 _SADDLE, _LEAST = 150, 10  # points of the start, and of a level at least
+_WARM_UP = 120  # points: a longer one may not excuse that steps are tiny
 _WAKING = 1.06  # times what they were: stationary gradients stay within 1.02
 
 
@@ -66,6 +67,11 @@ class Sight:
         if len(rates) < 3:
             return False
         return bool(rates[-1] > rates[0] and rates[-1] > 1.001 * rates[-min(5, len(rates))])
+
+    @cached_property
+    def may_be_slow(self) -> bool:
+        """Is it too early to mind small steps? A warm-up that does not end is a fault itself."""
+        return self.is_warming_up and self.points <= _WARM_UP
 
     @cached_property
     def is_waking(self) -> bool:

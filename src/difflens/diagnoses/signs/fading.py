@@ -1,0 +1,60 @@
+"""How gradients fade from layer to layer, measured by the weights they belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .harms import Harm
+from .layers import initial_scales
+from .losses import standstill
+from .sight import Sight
+
+BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "LogSigmoid")
+FIRST = "first"  # the kind of harm by which gradients before the first update are judged
+
+
+def sizes_of(seen: Sight, told: Harm, columns: Any) -> Any:
+    """Give r of each trained matrix while the loss stood still; None where it cannot be told."""
+    gradient, points = seen.layers.gradient, 30
+    if gradient is not None and (told.kind == FIRST or has_sigmoids(seen)):
+        gradient = gradient[:1]  # before the first update: later the first layers catch up
+    elif told.kind == "stood" and gradient is not None:
+        gradient, points = gradient[: max(standstill(seen.loss) // 2, 5)], seen.points
+    recent = seen.layers.recent(gradient, points)
+    if recent is None or len(columns) < 3:
+        return None
+    sizes = recent[columns]
+    return sizes if np.isfinite(sizes).all() and sizes.max() > 0 else None
+
+
+def tiny(seen: Sight, least: float, columns: Any) -> list[int]:
+    """Give the places of matrices that start far too small, where most do and no norm mends it."""
+    scales = initial_scales(seen.layers)
+    if not len(scales) or seen.history.fact("norm_layers"):
+        return []
+    small = scales[columns] < least
+    return np.flatnonzero(small).tolist() if small.mean() > 0.5 else []
+
+
+def has_sigmoids(seen: Sight) -> bool:
+    """Are there at least three layers of sigmoids?"""
+    kinds = [layer.activation for layer in seen.history.info.layers if layer.role != "bias"]
+    return sum("igmoid" in kind for kind in kinds) >= 3
+
+
+def are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:
+    """Are the silent layers cut off by dead units behind them, not by fading?"""
+    return bool((sizes == 0).any()) and not any(
+        seen.layers.of(int(column)).activation in BOUNDED for column in columns
+    ) and bool((np.sort(sizes[sizes > 0])[:1] > 1e-4 * sizes.max()).all())  # fmt: skip
+
+
+def factor_a_layer(sizes: Any, strongest: int) -> float | None:
+    """Give the factor from one layer to the one before it: exp of the slope of ln r by depth."""
+    upto = sizes[: strongest + 1]
+    kept = upto > 0
+    if kept.sum() < 3:
+        return None
+    return float(np.exp(np.polyfit(np.arange(len(upto))[kept], np.log(upto[kept]), 1)[0]))

@@ -1,0 +1,145 @@
+"""What a loss suffers: it is stuck, rose, rests too high, or is no number any more.
+
+A symptom alone says little: healthy runs have small gradients, idle units and swings as well. So
+most diagnoses ask here first whether the loss suffers. Only ratios of the loss to itself are used:
+a loss in other units is judged alike.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .losses import Losses, levels, standstill
+
+_FLAT = 0.3
+_RECOVERED = 0.3  # share by which a loss that rose must have fallen since: more, and that is past
+_RESTS, _LOW = 0.05, 0.3  # of the start: what a resting loss may still fall, and is above
+_MOST = 20  # points of a level that was held
+
+
+class Harm(NamedTuple):
+    """What the loss suffers, since when, and the figure that shows it."""
+
+    kind: str  # stuck, stood, rests, crawls, above, broken
+    since: int
+    figure: float
+    said: str
+
+
+def stood(loss: Losses, least: float) -> Harm | None:
+    """Did the loss stand still for a good part of the run before it began to fall?"""
+    still = standstill(loss)
+    if loss.start <= 0 or still < least:
+        return None
+    said = f"the loss did not leave {loss.reference:.4g} for {still} of {loss.n} points"
+    return Harm("stood", int(loss.steps[0]), still / loss.n, said)
+
+
+def stuck(loss: Losses, least: int, fall: float = 0.1) -> Harm | None:
+    """Is the loss still about where it started, or flat not far below it?
+
+    Still there: it is below its reference (its start, or guessing) by less than `fall`. Flat:
+    over the latter half of the run it fell by less than a fiftieth of its start, and it is below
+    its reference by less than three tenths. A run that begins where others end may stay there.
+    """
+    if loss.n < least or loss.is_learned:
+        return None
+    half = loss.values[loss.n // 2 :]
+    third = max(len(half) // 3, 1)
+    late = float(np.median(half[:third]) - np.median(half[-third:])) / loss.size
+    near = loss.fall < fall
+    flat = loss.n >= 2 * least and late < 0.02 and loss.fall < _FLAT
+    if loss.start <= 0 or not (near or flat) or rose(loss, 1.5) or _had_learned(loss):
+        return None
+    since = int(loss.steps[0])
+    said = f"the loss went from {loss.start:.4g} to {loss.now:.4g} in {loss.n} points"
+    return Harm("stuck", since, loss.fall, said)
+
+
+def _had_learned(loss: Losses) -> bool:
+    """Was the loss down at half its reference once? Then it lost that, and was never stuck."""
+    course = levels(loss.values, _MOST)
+    return len(course) > 0 and float(course.min()) < 0.5 * loss.reference
+
+
+def rose(loss: Losses, times: float) -> Harm | None:
+    """Did the loss go above where it started, and stay there for some points?"""
+    if loss.n < 5 or loss.start <= 0:
+        return None
+    course = levels(loss.values, 5)
+    over = np.flatnonzero(course > times * loss.start)
+    if not len(over):
+        return None
+    peak = float(course.max())
+    said = f"the loss went from {loss.start:.4g} up to {peak:.4g}"
+    at = int(over[0]) + int(np.argmax(loss.values[over[0] :] > times * loss.start))
+    return Harm("above", int(loss.steps[at]), peak / loss.start, said)
+
+
+def lost(loss: Losses, times: float) -> Harm | None:
+    """Did the loss go above where it started, and has the run not learned since?
+
+    First steps often throw a loss up that comes down by itself, and far. The mean is asked, not
+    the median: a run that still leaps has not come back.
+    """
+    told = rose(loss, times)
+    if told is None:
+        return None
+    level = min(loss.reference, float(loss.values[0]))
+    fell = (level - float(np.mean(loss.values[-loss.width :]))) / max(abs(level), 1e-300)
+    return None if fell > _RECOVERED else told
+
+
+def rests(loss: Losses, least: int, low: float = _LOW) -> Harm | None:
+    """Does the loss stand still, though it fell, at a good part of where it started?
+
+    A symptom of the start must stand beside it: a run that is done rests as well.
+    """
+    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.now < low * loss.start:
+        return None
+    half = loss.values[loss.n // 2 :]
+    third = max(len(half) // 3, 1)
+    late = float(np.median(half[:third]) - np.median(half[-third:])) / loss.size
+    if late > _RESTS:
+        return None
+    said = f"the loss rests at {loss.now:.4g} (it started at {loss.start:.4g})"
+    return Harm("rests", int(loss.steps[0]), loss.fall, said)
+
+
+def crawls(loss: Losses, least: int) -> Harm | None:
+    """Is the loss, though it falls, still at a good part of its start, or of guessing?
+
+    As with one that rests, a symptom must stand beside it.
+    """
+    level = loss.start if loss.chance is None else min(loss.start, loss.chance)
+    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.now < _LOW * level:
+        return None
+    said = f"the loss is at {loss.now:.4g} after {loss.n} points (it started at {loss.start:.4g})"
+    return Harm("crawls", int(loss.steps[0]), loss.fall, said)
+
+
+def worsened(loss: Losses) -> Harm | None:
+    """Did the loss lose most of what it had won, for good?"""
+    if loss.n < 60 or loss.start <= 0:
+        return None
+    course = levels(loss.values, 20)
+    lowest = int(np.argmin(course))
+    low, late = float(course[lowest]), float(course[-1])
+    if not (low > 0 and late > 2 * low and late - low > 0.2 * loss.start):
+        return None
+    said = f"the loss is back at {late:.4g} after {low:.4g} at step {int(loss.steps[lowest + 19])}"
+    return Harm("above", int(loss.steps[lowest + 19]), late / low, said)
+
+
+def broke(loss: Losses) -> Harm | None:
+    """Did the loss cease to be a number?"""
+    if loss.broken is None:
+        return None
+    return Harm("broken", loss.broken, 1.0, f"the loss is not a number since step {loss.broken}")
+
+
+def harm(loss: Losses, least: int = 20, times: float = 1.5) -> Harm | None:
+    """Give the worst that can be said of the loss, or None where it does well."""
+    return broke(loss) or lost(loss, times) or stuck(loss, least) or worsened(loss)

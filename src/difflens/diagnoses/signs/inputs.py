@@ -1,0 +1,90 @@
+"""Where what goes into the network changes its size at one step: for good, or for one batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .layers import median
+from .sight import Sight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TIMES = 10.0  # times what it was: batches of healthy runs stay within 2.4, small ones included
+_BEFORE, _LEAST = 20, 8  # points of the course before: at most, at least
+_MOVED = 0.3  # update by weight of the steps before: larger ones may have done it
+
+
+TOO_SMALL = 0.03  # spread or mean of inputs of which initial weights make next to nothing
+
+
+def input_size(seen: Sight) -> float | None:
+    """Give the spread or the mean of the first inputs, whichever is larger; None of tokens."""
+    given: Any = seen.history.fact("input")
+    if not isinstance(given, dict) or "float" not in str(given.get("dtype", "float")):
+        return None
+    found = [abs(float(given.get(key) or 0.0)) for key in ("features_std_max", "std", "mean")]
+    return max(found) or None
+
+
+class Swell(NamedTuple):
+    """The step at which inputs swelled, by how many times, and whether they stay so."""
+
+    step: int
+    times: float
+    lasts: bool
+
+
+def swell(seen: Sight) -> Swell | None:
+    """Find the first step whose inputs are many times as large as those before.
+
+    The spread of what the first layer gives, by the size of its weights, is that of its inputs but
+    for a factor. Weights change it as well, so the steps before must have left them about as they
+    were, and it must come at once.
+    """
+    spread, weights, updates = seen.layers.field("act_std"), seen.layers.weights, seen.layers.update
+    if spread is None or weights is None or updates is None:
+        return None
+    known = np.flatnonzero(np.isfinite(spread).any(axis=0))
+    # Behind a layer whose activations are not known (an LSTM), states grow as they are learned.
+    if not len(known) or known[0] != 0 or len(spread) <= _LEAST:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.where(weights[:, 0] > 0, spread[:, 0] / weights[:, 0], np.nan)
+    usual = _usual(sizes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.where(usual > 0, sizes / usual, np.nan)
+    for at in np.flatnonzero(times > _TIMES):
+        calm = np.nan_to_num(updates[max(at - _BEFORE, 0) : at], nan=np.inf).max() < _MOVED
+        after = sizes[at + 1 : at + 5]
+        after = after[np.isfinite(after)]
+        if calm and len(after) and sizes[at] > _TIMES / 2 * sizes[at - 1]:
+            lasts = bool(np.median(after) > _TIMES / 2 * usual[at])
+            return Swell(int(seen.steps[at]), float(times[at]), lasts)
+    return None
+
+
+def _usual(sizes: NDArray[Any]) -> NDArray[Any]:
+    """Give the median of the points before each point; NaN where they are too few."""
+    padded = np.concatenate([np.full(_BEFORE, np.nan), sizes[:-1]])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _BEFORE)
+    known = np.isfinite(windows).sum(axis=1) >= _LEAST
+    return np.where(known, median(windows, axis=1), np.nan)
+
+
+def target_size(seen: Sight) -> float | None:
+    """Give the size of the targets, where a squared error shows it; None where the outputs hide it.
+
+    The first loss of a regression is the mean square of target less output. Where its root is far
+    beyond the largest output, it is about that of the targets.
+    """
+    output: Any = seen.history.fact("output")
+    if seen.loss.chance is not None or not isinstance(output, dict) or not seen.loss.n:
+        return None
+    ends = [
+        abs(each) for key in ("min", "max") if isinstance(each := output.get(key), (int, float))
+    ]
+    size = max(float(seen.loss.values[0]), 0.0) ** 0.5
+    return size if ends and size > 3 * max(ends) else None
