@@ -1,5 +1,6 @@
 """Foreign logs as runs: what they say arrives, and what is no log earns one line."""
 
+import gc
 import json
 import random
 import struct
@@ -418,3 +419,18 @@ def test_every_importer_recognises_its_own_and_leaves_the_rest_alone(tmp_path, s
     assert entry.summary
     assert not entry.options["recognise"](Path("x.bin"), b"\x00\x01\x02")
     assert not entry.options["recognise"](tmp_path, b"")
+
+
+def test_a_log_that_is_refused_is_not_held_open(tmp_path):
+    """A generator that knew its owner kept the file until the collector came round."""
+    path = tmp_path / "a.csv"
+    path.write_text("step,loss\n" + "1,2\n" * 20_000 + "x,y\n" + "1,2\n" * 20_000)
+    gc.disable()
+    try:
+        before = len(list(Path("/dev/fd").iterdir()))
+        for _ in range(5):
+            with pytest.raises(RunError):
+                read_history(path)
+        assert len(list(Path("/dev/fd").iterdir())) == before
+    finally:
+        gc.enable()

@@ -67,25 +67,12 @@ class _Rows:
 
     def names(self) -> list[str]:
         """Give the first row."""
-        self._rows = self._read()
+        self._rows = _cells(self.path, self.lines)
         names = next(self._rows, [])
         if len({*names}) < len(names) or len(names) > MOST_COLUMNS:
             raise RunError(self.path, "line 1: two columns have one name, or there are too many")
         self._columns = len(names)
         return names
-
-    def _read(self) -> Iterator[list[str]]:
-        lines = iter(self.lines)
-        first = next(lines, "")
-        delimiter = "\t" if "\t" in first and "," not in first else ","
-        before = text.field_size_limit(_LONGEST_CELL)
-        try:
-            yield from text.reader(_chained(first, lines), delimiter=delimiter, strict=True)
-        except text.Error as error:
-            reason = f"line {self.lines.number}: {for_terminal(str(error))}"
-            raise RunError(self.path, reason) from error
-        finally:
-            text.field_size_limit(before)
 
     def rest(self) -> Iterator[list[str]]:
         """Yield the rows below the first; one cut short at the end is being written."""
@@ -95,6 +82,21 @@ class _Rows:
             elif cells and self.lines.whole:
                 said = f"{len(cells)} cells under {self._columns} names"
                 raise RunError(self.path, f"line {self.lines.number}: {said}")
+
+
+def _cells(path: Path, lines: Lines) -> Iterator[list[str]]:
+    """Yield rows; no method, which would know its owner: a file is closed when that is let go."""
+    rest = iter(lines)
+    first = next(rest, "")
+    delimiter = "\t" if "\t" in first and "," not in first else ","
+    before = text.field_size_limit(_LONGEST_CELL)
+    try:
+        yield from text.reader(_chained(first, rest), delimiter=delimiter, strict=True)
+    except text.Error as error:
+        reason = f"line {lines.number}: {for_terminal(str(error))}"
+        raise RunError(path, reason) from error
+    finally:
+        text.field_size_limit(before)
 
 
 def _chained(first: str, rest: Iterable[str]) -> Iterator[str]:
