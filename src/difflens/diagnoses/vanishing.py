@@ -117,6 +117,7 @@ def _decayed(seen: Sight, told: Harm) -> list[RunFinding]:
 
 
 def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
+    """Find gradients that fade from layer to layer, towards the input."""
     layers, columns = seen.layers, np.flatnonzero(seen.layers.trained)
     sizes = sizes_of(seen, told, columns)
     if sizes is None:
