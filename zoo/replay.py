@@ -52,14 +52,11 @@ class _Show:
 
     def __init__(self, film: _Film) -> None:
         self._film, self._builder, self.at = film, Builder(film.first_info), 0
-        self._info, self._noted = film.first_info, 0
+        self._noted = 0
 
     def until(self, stop: int) -> History:
         for frame, info, notes in self._film.frames[self.at : stop]:
-            if info is not self._info:
-                self._info = info
-                self._builder.describe(info)
-            self._builder.add(frame)
+            self._builder.add(frame, info)
             self._note(notes)
         self.at = max(self.at, stop)
         if stop >= len(self._film):

@@ -73,6 +73,16 @@ def test_a_block_of_another_shape_is_lost_alone(recorder, tmp_path):
     assert recorder.dropped == 1
 
 
+def test_a_scalar_that_is_no_number_costs_its_own_step_alone(recorder, tmp_path):
+    with pytest.warns(RuntimeWarning, match="could not convert"):  # noqa: PT031
+        for each in (reading(0, loss=1.0), reading(1, loss="much"), reading(2, loss=3.0)):
+            recorder.take(each)
+        assert recorder.flush()
+
+    assert [step for step, _ in frames(tmp_path)] == [0, 2]
+    assert recorder.dropped == 1
+
+
 def test_of_frames_that_fail_together_those_are_kept_that_can_be(tmp_path, monkeypatch):
     """A disk with room for two more frames takes two, not none of a batch of ten."""
     paper, real = Paper(tmp_path, INFO), RunWriter.append_all

@@ -143,21 +143,19 @@ class Recorder:
 
     def _keep_all(self, readings: list[Any]) -> None:
         """Keep readings: made into frames and written some at a time."""
-        begun, frames, size = time.thread_time(), list[Frame](), 0
+        begun, frames = time.thread_time(), list[Frame]()
         for each, made in zip(readings, self._made(readings), strict=True):
             if made is None:
                 continue
-            scalars, is_new = self._names.take(made[0])
-            if is_new:
-                frames = self._write(frames)
-                self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
-            if made[1].shape != self._shape:
-                self._lose(ValueError(f"a block of {made[1].shape}, the run has {self._shape}"))
+            try:
+                self._add(frames, each, *made)
+            except Exception as error:  # noqa: BLE001  the others are not lost with it
+                self._lose(error)
                 continue
-            frames.append(self._frame(each, scalars, made[1], len(frames)))
-            size += made[1].nbytes
-            if size > _WRITTEN_TOGETHER or self.alarm.is_due(each.step):
-                frames, size = self._write(frames), 0
+            if len(frames) * frames[-1].layers.nbytes > _WRITTEN_TOGETHER:
+                self._write(frames)
+            if self.alarm.is_due(each.step):
+                self._write(frames)
                 begun += self._look(each.step)
         self._write(frames)
         spent = (time.thread_time() - begun) / len(readings)
@@ -180,22 +178,25 @@ class Recorder:
             self._lose(error)
             return None
 
-    def _frame(self, reading: Any, scalars: dict[str, float], layers: Any, before: int) -> Frame:
-        """Make the frame that follows so many others not yet written."""
+    def _add(self, frames: list[Frame], reading: Any, given: Any, layers: Any) -> None:
+        """Make a frame behind those not yet written, which are, where a new scalar comes."""
+        scalars, is_new = self._names.take(given)
+        if is_new:
+            self._write(frames)
+            self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
+        if layers.shape != self._shape:
+            raise ValueError(f"a block of {layers.shape}, the run has {self._shape}")
         values = no_scalars(len(self.info.scalars))
         for name, value in scalars.items():
             values[self._places[name]] = value
-        number = self._sequence + before
-        times = reading.wall_time, reading.monotonic_time
-        return Frame(number, reading.step, *times, values, layers)
+        number, times = self._sequence + len(frames), (reading.wall_time, reading.monotonic_time)
+        frames.append(Frame(number, reading.step, *times, values, layers))
 
     def _look(self, step: int) -> float:
-        """Ask the diagnoses, where it is time, and give the seconds that they took.
+        """Ask the diagnoses, and give the seconds that they took.
 
         They keep to a share of their own, and must not make readings look dear.
         """
-        if not self.alarm.is_due(step):
-            return 0.0
         history, begun = self._gathering.history(), time.thread_time()
         if history is not None:
             self.alarm.look(history, step)
@@ -210,10 +211,12 @@ class Recorder:
         if self._note("dropped", text, {"count": losses[0], "scalars": losses[1]}):
             self._told = losses
 
-    def _write(self, frames: list[Frame]) -> list[Frame]:
-        """Write frames and tell everybody of them; none of them is left to be written."""
+    def _write(self, waiting: list[Frame]) -> None:
+        """Write frames and tell everybody of them; none is left waiting, whatever happens."""
+        frames = waiting.copy()
+        waiting.clear()
         if not frames:
-            return []
+            return
         self._sequence = frames[-1].sequence + 1
         if self._paper is not None:
             lost = self._paper.append(frames)
@@ -231,7 +234,6 @@ class Recorder:
                 self._sinks.remove(sink)
                 name = type(sink).__name__
                 self._warn(name, f"{name} is left out: {type(error).__name__}: {error}")
-        return []
 
     def _learn(self, info: RunInfo) -> None:
         """Know how frames are laid out from now on."""
