@@ -66,3 +66,21 @@ def test_a_rate_that_grows_without_end_is_told_before_the_loss_shows_it():
 
     assert found.fix.parameters == {"hold": 0.1}
     assert asked("diverging", recorded(falling(150), scalars={"lr": warm_up})) == []
+
+
+def test_a_loss_that_climbs_back_slowly_with_the_held_back_loss_is_told():
+    losses = np.concatenate([falling(150, end=0.2), np.linspace(0.25, 1.2, 150)])
+    held_back = np.where(np.arange(300) % 20 == 0, losses, np.nan)
+
+    found = only("diverging", recorded(losses * noise(300, 0.2, 3),
+                                       scalars={"val_loss": held_back}))  # fmt: skip
+
+    assert "held-back" in found.text
+
+
+def test_a_training_loss_that_climbs_for_a_while_without_the_held_back_loss_is_not():
+    losses = np.concatenate([falling(150, end=0.2), np.linspace(0.25, 1.2, 150)])
+    held_back = np.where(np.arange(300) % 20 == 0, falling(300, end=0.3), np.nan)
+
+    assert asked("diverging", recorded(losses * noise(300, 0.2, 3),
+                                       scalars={"val_loss": held_back})) == []  # fmt: skip

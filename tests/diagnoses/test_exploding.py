@@ -3,7 +3,7 @@ import pytest
 from diagnoses.histories import asked, only
 
 from difflens.runs import Layer
-from difflens.testing.histories import falling, level, recorded
+from difflens.testing.histories import falling, level, noise, recorded
 
 NAN = float("nan")
 
@@ -74,3 +74,18 @@ def test_a_wild_memory_is_warned_of_while_the_loss_only_crawls():
 
     assert wild.severity == "warning"
     assert asked("exploding", recorded(slow, layers=layers, weight_l2=[1.4 * 32**0.5, 1.0])) == []
+
+
+def test_a_loss_in_larger_units_does_adam_no_harm():
+    assert asked("exploding", recorded(1e4 * falling(), grad_l2=100.0)) == []
+
+
+def test_weights_many_times_kaiming_s_are_told_where_the_loss_stays_high():
+    losses = np.linspace(40.0, 8.0, 100) * noise(100, 0.1)
+    wild = 5 * (2 * 32) ** 0.5
+
+    found = only("exploding", recorded(losses, weight_l2=wild, grad_l2=0.1, update_l2=0.01,
+                                       facts={"output": {"shape": [64, 10]}}))  # fmt: skip
+
+    assert found.fix.code == "reinitialise"
+    assert asked("exploding", recorded(falling(), weight_l2=wild, grad_l2=0.1)) == []

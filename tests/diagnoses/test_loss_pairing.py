@@ -5,7 +5,7 @@ import pytest
 from diagnoses.histories import asked, only
 
 from difflens.diagnoses.loss_pairing import bounds
-from difflens.testing.histories import falling, faulty, level, recorded
+from difflens.testing.histories import falling, faulty, level, noise, recorded
 
 FACTS = {"output": {"rows_sum_to_one": True, "shape": [64, 10]}, "final_module": "Softmax"}
 
@@ -94,3 +94,26 @@ def test_a_nonlinearity_behind_a_squared_error_or_a_loss_that_falls_on_is_no_fau
 
     assert asked("loss-pairing", recorded(falling(120, start=0.9, end=0.5), facts=squared)) == []
     assert asked("loss-pairing", recorded(falls, facts=squared)) == []
+
+
+REGRESSION = {"output": {"shape": [32, 1], "min": 0.2, "max": 0.8}, "final_module": "Sigmoid"}
+
+
+def test_a_sigmoid_before_a_squared_error_is_told_where_most_of_the_targets_stay_unexplained():
+    losses = (0.7 + 0.4 * np.exp(-np.arange(150) / 10)) * noise(150, 0.1)
+
+    found = only("loss-pairing", recorded(losses, facts=REGRESSION, act_std=0.35))
+
+    assert (found.fix.code, found.severity) == ("remove_softmax", "warning")
+
+
+def test_a_sigmoid_whose_outputs_explain_their_targets_is_in_order():
+    losses = (0.02 + 0.03 * np.exp(-np.arange(150) / 10)) * noise(150, 0.1)
+
+    assert asked("loss-pairing", recorded(losses, facts=REGRESSION, act_std=0.35)) == []
+
+
+def test_scores_taken_for_log_likelihoods_fall_below_zero_in_their_first_steps_and_on():
+    losses = np.concatenate([[0.3, -0.1, 0.2], -0.5 * 1.1 ** np.arange(60)])
+
+    assert only("loss-pairing", recorded(losses)).fix.code == "negate_loss"

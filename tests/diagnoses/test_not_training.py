@@ -91,3 +91,17 @@ def test_an_optimiser_that_holds_none_of_the_parameters_is_told():
     found = only("not-training", history)
 
     assert (found.severity, found.fix.code) == ("critical", "add_to_optimizer")
+
+
+def test_steps_that_leave_the_held_back_loss_exactly_as_it_was_are_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273, np.nan)
+
+    found = only("not-training", recorded(level(120), scalars={"val_loss": values}))
+
+    assert "put back" in found.cause
+
+
+def test_a_held_back_loss_that_moves_a_little_is_not_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273 + 1e-6 * np.arange(120), np.nan)
+
+    assert asked("not-training", recorded(level(120), scalars={"val_loss": values})) == []

@@ -46,3 +46,19 @@ def test_single_examples_of_which_most_cost_nothing_are_no_gap():
     held_back = 0.5 + np.abs(np.arange(600) - 200) / 1000
 
     assert asked("over-fit", recorded(singles, scalars={"val_loss": sampled(held_back)})) == []
+
+
+def test_a_held_back_loss_that_rests_high_where_nothing_is_left_of_the_training_loss_is_told():
+    held_back = 1.1 + 1.2 * np.exp(-0.1 * np.arange(300))
+    history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
+
+    found = only("over-fit", history)
+
+    assert found.evidence["gap"] > 20
+
+
+def test_a_held_back_loss_that_is_still_on_its_way_down_is_not_told():
+    held_back = 2.3 - 0.005 * np.arange(300)
+    history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
+
+    assert asked("over-fit", history) == []

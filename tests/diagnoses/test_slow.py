@@ -33,3 +33,11 @@ def test_recurrent_networks_may_rest_longer_before_they_learn():
         history = recorded(level(points), layers=layers, weight_l2=5.0, update_l2=5e-4)
 
         assert len(asked("slow", history)) == told
+
+
+def test_a_loss_that_falls_steadily_and_hardly_is_slow_whatever_the_steps():
+    losses = np.linspace(2.3, 2.2, 200)
+    held_back = np.where(np.arange(200) % 20 == 0, losses, np.nan)
+    history = recorded(losses, update_l2=2e-3, weight_l2=1.0, scalars={"val_loss": held_back})
+
+    assert only("slow", history).fix.code == "scale_lr"

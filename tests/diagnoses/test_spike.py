@@ -2,7 +2,7 @@ import numpy as np
 from diagnoses.histories import asked, only
 from simulation import replicates
 
-from difflens.testing.histories import falling, faulty, recorded
+from difflens.testing.histories import falling, faulty, noise, recorded
 
 
 def test_the_step_that_was_too_large_is_named():
@@ -66,3 +66,18 @@ def test_a_rate_that_leaps_for_one_step_is_a_spike_though_momentum_goes_on():
     found = only("spike", recorded(losses, update_l2=updates, scalars={"lr": rates}))
 
     assert found.fix.code == "rewind_and_skip"
+
+
+def test_one_step_of_a_rate_far_above_the_others_is_told_although_the_loss_rises_little():
+    losses = np.concatenate([1.2 * noise(60, 0.1, 1), 2.0 * noise(8, 0.1, 2)])
+    rates = np.where(np.arange(68) == 59, 0.08, 1e-3)
+
+    found = only("spike", recorded(losses, scalars={"lr": rates}))
+
+    assert (found.since_step, found.fix.code) == (59, "rewind_and_skip")
+
+
+def test_one_step_of_a_rate_far_above_the_others_that_did_nothing_is_no_fault():
+    rates = np.where(np.arange(100) == 59, 0.08, 1e-3)
+
+    assert asked("spike", recorded(1.2 * noise(100, 0.1, 1), scalars={"lr": rates})) == []

@@ -3,7 +3,7 @@ import pytest
 from diagnoses.histories import asked, only, until
 
 from difflens.runs import Layer
-from difflens.testing.histories import DEPTH, falling, faulty, level, network, recorded
+from difflens.testing.histories import DEPTH, falling, faulty, level, network, noise, recorded
 
 FADED = np.repeat(10.0 ** np.arange(-2 * DEPTH + 2, 1, 2), 2)
 
@@ -135,3 +135,12 @@ def test_gates_with_biases_far_out_are_told_beside_a_stuck_loss():
     assert found.layers == ("memory.bias_hh_l0",)
     assert asked("vanishing", recorded(level(80), layers=layers, weight_l2=usual)) == []
     assert asked("vanishing", recorded(falling(80), layers=layers, weight_l2=shut)) == []
+
+
+def test_decay_that_takes_the_weights_is_told_of_a_regression_that_rests_at_a_constant_answer():
+    shrinking = np.exp(-0.05 * np.arange(200))[:, None] * np.ones(12)
+    losses = (1.0 + 1.5 * np.exp(-np.arange(200) / 10)) * noise(200, 0.1)
+    history = recorded(losses, weight_l2=shrinking, grad_l2=0.01 * shrinking,
+                       optimizer={"name": "SGD", "weight_decay": 1.0})  # fmt: skip
+
+    assert only("vanishing", history).fix.code == "regularise"

@@ -16,7 +16,8 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import broke, lost
+from .signs.harms import broke, lost, worsened
+from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.losses import levels
 from .signs.rates import is_rising, lower
@@ -37,10 +38,14 @@ THRESHOLDS = {
     "ramp_rise": Threshold(1.25, "the same rise, while the learning rate is higher than ever"),
     "ramp_share": Threshold(0.015, "the same share, while the learning rate is higher than ever"),
     "ramp_update": Threshold(2.0, "update by weight, by what it was where the loss was lowest"),
+    "again": Threshold(1.5, "held-back loss by its best, where the training loss climbs back too"),
+    "again_share": Threshold(0.15, "climb of that training loss in shares of its start"),
     "endless_points": Threshold(100, "points after which a rate may not grow by its own size"),
     "endless": Threshold(1.15, "growth of the rate over ten points by then: a line makes 1.1"),
     "endless_times": Threshold(20.0, "the rate by its first"),
 }  # fmt: skip
+
+_VALUES = 6  # held-back values from which a climb is told
 
 
 class _Trend(NamedTuple):
@@ -57,7 +62,8 @@ def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     if seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
         return
-    yield from _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
+    found = _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
+    yield from found or _lost_again(seen, limit)
 
 
 def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -128,6 +134,37 @@ def _endless(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]  # fmt: skip
 
 
+def _lost_again(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a loss that climbs back, with the held-back loss, though nothing else tells why.
+
+    Slowly, so that no trend of a few points shows it. A rate that comes back (cycles, restarts)
+    lifts the training loss as well, and held-back data hardly.
+    """
+    told, held_back = worsened(seen.loss, limit["again_share"]), held_back_loss(seen.history)
+    if told is None or held_back is None or held_back.n < _VALUES or held_back.values.min() <= 0:
+        return []
+    rise = float(held_back.values[-3:].min() / held_back.values.min())
+    if rise < limit["again"]:
+        return []
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"{told.said}, and the held-back loss rose to {rise:.3g} times its best",
+            {"loss_by_lowest": told.figure, "held_back_rise": rise, "again_threshold":
+             limit["again"]},
+            since=told.since,
+            layers=seen.layers.named(_largest(seen)),
+            cause="steps undo what was learned: the learning rate has become too high, or some "
+            "gradients point the wrong way",
+            advice=["go back to the step of the lowest loss", "lower the learning rate",
+                    "check what changes gradients before the step"],
+            signs=[above(rise, 1.0), above(told.figure, 1.0)],
+            fix=lower(seen, 0.1),
+        )
+    ]  # fmt: skip
+
+
 def _largest(seen: Sight) -> Any:
     updates = seen.layers.recent(seen.layers.update, 10)
     return [] if updates is None else np.argsort(-np.nan_to_num(updates), kind="stable")[:10]
@@ -135,14 +172,15 @@ def _largest(seen: Sight) -> Any:
 
 def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that grows together with the gradients or updates, exponentially."""
-    rise, share, _ = _rise(seen.loss.values, 8)
+    rise, share, lowest = _rise(seen.loss.values, 8)
     low = rise < limit["loss_rise"] or share < limit["loss_share"] * seen.loss.start
     found = [] if low else [each for each in _trends(seen, limit)
              if each.signal >= limit["signal"] and 0 < each.reach <= limit["horizon"]]  # fmt: skip
     if len(found) < 2 or found[0].what != "loss":
         return []
     worst = min(found, key=lambda each: (each.reach, each.what))
-    since = int(seen.steps[-min(limit["points"], seen.points)])
+    # Not before the lowest level: what a bad batch began is not older than it.
+    since = max(int(seen.steps[-min(limit["points"], seen.points)]), int(seen.loss.steps[lowest]))
     return [
         finding(
             "diverging",

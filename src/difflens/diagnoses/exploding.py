@@ -30,6 +30,9 @@ THRESHOLDS = {
         "loss before the first update by that of guessing, ln(classes), where the loss "
         "suffers later: sound weights start within about 15 times of it",
     ),
+    "felt": Threshold(0.1, "update by weight of the first steps, where the loss tells nothing yet"),
+    "outputs": Threshold(100.0, "spread of the first outputs: sound weights make about one"),
+    "weights": Threshold(4.0, "median of first weights by kaiming's, where the loss suffers"),
     "growth": Threshold(
         30.0, "global gradient norm over its own median before: a rise that batches do not make"
     ),
@@ -60,16 +63,21 @@ def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     # The first point alone: what comes after the first update may be the update's doing.
     size, guess = float(typical[0]), seen.loss.first_by_chance
-    large = size >= limit["ratio"]
-    if not large and not (told and guess is not None and guess >= limit["first_loss"]):
-        return []
     scales = initial_scales(seen.layers)
+    wild = len(scales) > 0 and float(np.nanmedian(scales)) >= limit["weights"]
+    far = guess is not None and guess >= limit["first_loss"]
+    if wild or (far and seen.loss.is_of_outputs):
+        told = told or crawls(seen.loss, _LASTING)
+    large = size >= limit["ratio"] and (told is not None or _is_felt(seen, limit))
+    if not large and not (told and (far or wild)):
+        return []
     since = int(seen.steps[0])
     return [
         finding(
             "exploding",
-            "critical" if told else "warning",
+            "critical" if told and told.kind != "crawls" else "warning",
             f"before the first update the gradients are {size:.3g} times as large as the weights"
+            + (f", and these {float(np.nanmedian(scales)):.3g} times kaiming's" if wild else "")
             + ("" if guess is None else f", the loss {guess:.3g} times that of guessing")
             + (f"; {told.said}" if told else ""),
             {"gradient_by_weight": size, "ratio_threshold": limit["ratio"],
@@ -88,10 +96,25 @@ def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
                     "clip gradients to a norm near that of a healthy step",
                     "put normalisation between the layers"],
             signs=[above(size, limit["ratio"]) if large
-                   else above(guess or 0.0, limit["first_loss"])],
+                   else above(guess or 0.0, limit["first_loss"]) if far
+                   else above(float(np.nanmedian(scales)), limit["weights"] / 2)],
             fix=_fix_at_start(seen, limit, scales),
         )
     ]  # fmt: skip
+
+
+def _is_felt(seen: Sight, limit: Limits) -> bool:
+    """Do large gradients make large steps? Adam divides them by their size, clipping cuts them.
+
+    A loss in other units, a thousand times as large, does Adam no harm. Weights that start too
+    large do, whatever the optimiser, and so does all else that makes outputs large.
+    """
+    if (seen.loss.spread or 0.0) >= limit["outputs"]:
+        return True
+    updates, scales = seen.layers.typical_update, initial_scales(seen.layers)
+    if len(scales) and float(np.nanmedian(scales)) > _LARGE:
+        return True
+    return updates is not None and bool(np.nan_to_num(updates[:3]).max() >= limit["felt"])
 
 
 def _worst(scales: Any, ratios: Any) -> Any:

@@ -14,6 +14,7 @@ from . import diagnosis
 from .signs.harms import rests, stuck
 from .signs.limits import Limits
 from .signs.losses import Losses
+from .signs.outputs import explained
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -26,6 +27,8 @@ THRESHOLDS = {
                        "probabilities taken for logits hardly differ"),
     "late_points": Threshold(60, "points between the bounds that suffice by themselves"),
     "squashed_points": Threshold(40, "points before scores behind a non-linearity are told of"),
+    "bounded_points": Threshold(80, "points before bounded outputs of a regression are told of"),
+    "explained": Threshold(0.5, "share of the targets that such outputs explain by then"),
     "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
 }  # fmt: skip
 # Between which two numbers a non-linearity keeps what it gives.
@@ -33,6 +36,8 @@ _ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
          "Hardtanh": (-1.0, 1.0), "Softsign": (-1.0, 1.0), "ReLU6": (0.0, 6.0),
          "ReLU": (0.0, inf)}  # fmt: skip
 _LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
+_EARLY = 10  # points at the start within which a loss may change its sign
+_SWUNG = 3.0  # times as deep, where it did
 _POSITIVE = 20  # points for which a loss must have been positive before it turned
 
 
@@ -41,7 +46,7 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
     limit = Limits("loss-pairing", policy, THRESHOLDS)
     seen = sight(history)
-    yield from [*_probabilities(seen, limit)] or _squashed(seen, limit)
+    yield from [*_probabilities(seen, limit)] or [*_squashed(seen, limit)] or _bounded(seen, limit)
     yield from _negated(seen, limit)
 
 
@@ -109,6 +114,34 @@ def _squashed(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
+def _bounded(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find the outputs of a regression kept within bounds that its targets leave.
+
+    The loss rests with most of the targets unexplained, though the steps go on. Outputs that may
+    be as their targets are (pixels behind a sigmoid) explain the most of them by then.
+    """
+    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
+    if final not in _ENDS or loss.n < limit["bounded_points"] or _is_entropy(loss):
+        return
+    told, part = rests(loss, limit["bounded_points"], _LOW), explained(seen)
+    if told is None or part is None or part > limit["explained"]:
+        return
+    low, high = _ENDS[final]
+    yield finding(
+        "loss-pairing",
+        "warning",
+        f"the outputs pass through {final}, which keeps them between {low:g} and {high:g}, they "
+        f"explain {part:.0%} of the targets, and {told.said}",
+        {"final_module": final, "explained": part, "explained_threshold": limit["explained"],
+         "loss_fall": loss.fall, "points": loss.n},
+        since=int(loss.steps[0]),
+        cause="targets that lie beyond those bounds cannot be reached, however long it trains",
+        advice=[f"take {final} off the end of the model", "or scale the targets into its bounds"],
+        signs=[above(1 - part, 1 - limit["explained"])],
+        fix=Fix("remove_softmax"),
+    )  # fmt: skip
+
+
 def _is_entropy(loss: Losses) -> bool:
     """Does it begin as a cross entropy must: no farther from guessing than outputs lie apart?"""
     if loss.chance is None or loss.spread is None or not loss.n:
@@ -140,7 +173,8 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     size = max(size, loss.chance or 0.0)
     depth = -loss.now / max(size, 1e-300)
     worse = _accuracy_falls(seen)
-    if depth < limit["depth"] and not worse:
+    least = limit["depth"] * (_SWUNG if _turned_early(loss, seen.loss) else 1)
+    if depth < least and not worse:
         return
     halves = _speed(loss.values)
     if not worse and (halves is None or halves < 1.0):
@@ -163,13 +197,19 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
 def _below_zero(loss: Losses) -> Losses:
     """Give the stretch from which on every value is negative, where none was before it.
 
-    Losses that change their sign by nature (rewards less a baseline) do so from the start.
+    Losses that change their sign by nature (rewards less a baseline) do so from the start, and go
+    on doing so; scores taken for log-likelihoods do in the very first steps alone.
     """
     above, below = np.flatnonzero(loss.values >= 0), np.flatnonzero(loss.values < 0)
     since = int(above[-1]) + 1 if len(above) else 0
-    if 0 < since < _POSITIVE or (len(below) and below[0] < since):
+    if len(below) and below[0] < since and since > _EARLY:
         since = loss.n
     return loss._replace(steps=loss.steps[since:], values=loss.values[since:])
+
+
+def _turned_early(loss: Losses, whole: Losses) -> bool:
+    """Did it turn in its first steps? Then what it was before is too little to measure it by."""
+    return 0 < whole.n - loss.n < _POSITIVE
 
 
 def _speed(values: Any) -> float | None:

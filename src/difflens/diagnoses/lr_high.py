@@ -42,6 +42,7 @@ THRESHOLDS = {
 _NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
+_MILD = 1.5  # times the start: a rise below it must last
 _FALLS = 0.7  # of the points before: a loss that is on its way down
 _ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
 _HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
@@ -100,6 +101,11 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
     told, loss = lost(seen.loss, limit["rise"]), seen.loss
     typical = seen.layers.typical_update
     if told is None or typical is None:
+        return None
+    # A few losses of batches lie as far apart by chance.
+    late = float(np.median(loss.values[loss.n // 2 :]))
+    mild = told.figure < _MILD and not (typical > 5 * limit["update"]).any()
+    if mild and (loss.n < 3 * limit["patience"] or late < limit["rise"] * loss.start):
         return None
     early = loss.n < limit["patience"]
     if early and not (typical > 5 * limit["update"]).any():

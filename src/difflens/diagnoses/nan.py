@@ -10,8 +10,8 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.layers import place
 from .signs.limits import Limits
+from .signs.nonfinite import came_from, first_layers, is_sudden
 from .signs.sight import sight
 from .signs.wording import finding
 
@@ -26,15 +26,13 @@ THRESHOLDS = {
     ),
 }
 
-_GUESSED = 0.85  # of guessing: weights that are not trained do not score better on average
-
 
 @diagnosis(needs=(), window=1, thresholds=THRESHOLDS)
 def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find where a loss, a gradient or a weight first was NaN or infinite."""
     limit = Limits("nan", policy, THRESHOLDS)
     loss_step = history.first_nonfinite_scalar.get("loss")
-    layer_step, names, weights = _first_layers(history)
+    layer_step, names, weights = first_layers(history)
     if loss_step is None and layer_step is None:
         return
     share = _share(history)
@@ -59,7 +57,7 @@ def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
             "share_of_frames": share,
             "layers_hit": len(names),
             "weights_hit": weights,
-            "came_from": _kind(history, since),
+            "came_from": came_from(history, since),
             **_before(history, since),
         },
         since=since,
@@ -69,27 +67,6 @@ def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
         fix=_fix(history, since),
         signs=[1.0 if lasting else share],
     )
-
-
-def _first_layers(history: History) -> tuple[int | None, list[str], bool]:
-    """Give the first step with a non-finite gradient or weight, its layers, and if weights went."""
-    seen, fields = history.extremes, history.info.fields
-    firsts = np.full(len(history.info.layers), -1, np.int64)
-    weights = False
-    for field in ("grad_l2", "grad_max_abs", "weight_l2"):
-        if field in fields and len(firsts):
-            steps = seen.first_nonfinite[fields.index(field)]
-            sooner = (steps >= 0) & ((firsts < 0) | (steps < firsts))
-            firsts[sooner] = steps[sooner]
-            weights = weights or (field == "weight_l2" and bool((steps >= 0).any()))
-    hit = np.flatnonzero(firsts >= 0)
-    if not len(hit):
-        return None, [], False
-    first = int(firsts[hit].min())
-    layers = history.info.layers
-    # A backward pass goes from the last layer to the first: the deepest is where it began.
-    at_once = sorted((int(i) for i in hit if firsts[i] == first), key=lambda i: place(layers, i))
-    return first, [layers[i].name for i in reversed(at_once)], weights
 
 
 def _share(history: History) -> float:
@@ -121,7 +98,7 @@ def _subject(first: str, names: list[str]) -> str:
 
 
 def _cause(history: History, since: int, first: str, weights: bool) -> str:
-    sudden = _is_sudden(history, since)
+    sudden = is_sudden(history, since)
     where = "the loss and all gradients at once" if first == "loss" else "a gradient first"
     after = "; the step was taken, and the weights went with it" if weights else ""
     if sudden:
@@ -132,51 +109,8 @@ def _cause(history: History, since: int, first: str, weights: bool) -> str:
     return f"the loss had grown before: too large numbers became infinite{after}"
 
 
-def _is_sudden(history: History, since: int) -> bool:
-    loss = sight(history).loss
-    before = loss.values[loss.steps < since]
-    return not len(before) or float(before[-3:].max()) < 10 * max(abs(float(before[0])), 1e-300)
-
-
-def _kind(history: History, since: int) -> str:
-    """Tell where it came from: an operation of the loss, or a sample that went in.
-
-    A bad sample is in the activations already. An operation of the loss leaves them finite, and
-    units that are not active keep a finite gradient. So does a target that is missing; but labels
-    of classes are whole numbers and cannot be NaN, and a squared error has no operation that is.
-    """
-    course = history.course
-    if _is_squared(history) and _is_sudden(history, since):
-        return "sample"
-    at = int(np.searchsorted(course.steps, since))
-    active = course.field("act_mean")
-    if active is not None and at < len(active):
-        known = ~course.missing("act_mean")[at]
-        if known.any():
-            return "operation" if np.isfinite(active[at][known]).all() else "sample"
-    hit = course.field("grad_nonfinite")
-    if hit is not None and at < len(hit):
-        with np.errstate(invalid="ignore"):
-            shares = hit[at] / course.counts
-        shares = shares[np.isfinite(shares)]
-        if len(shares) and shares.max() > 0:
-            return "operation" if shares.min() < 1 else "sample"
-    loss = course.scalar("loss")
-    infinite = loss is not None and at < len(loss) and bool(np.isinf(loss[at]))
-    return "operation" if infinite else "sample"
-
-
-def _is_squared(history: History) -> bool:
-    """Is there one output, or did the loss begin below what guessing among classes costs?"""
-    output: Any = history.fact("output")
-    if not isinstance(output, dict) or not output.get("shape"):
-        return False
-    loss = sight(history).loss
-    return loss.chance is None or (loss.n > 0 and float(loss.values[0]) < _GUESSED * loss.chance)
-
-
 def _fix(history: History, since: int) -> Fix:
-    return Fix("stable_loss" if _kind(history, since) == "operation" else "skip_nonfinite")
+    return Fix("stable_loss" if came_from(history, since) == "operation" else "skip_nonfinite")
 
 
 def _advice(history: History, since: int) -> list[str]:
@@ -185,4 +119,4 @@ def _advice(history: History, since: int) -> list[str]:
         "skip steps whose gradients are not finite, before the optimiser takes them",
         "take the stable form: log_softmax and cross entropy on logits, eps inside log and sqrt",
     ]
-    return said if _kind(history, since) == "sample" else [said[2], said[1], said[0]]
+    return said if came_from(history, since) == "sample" else [said[2], said[1], said[0]]

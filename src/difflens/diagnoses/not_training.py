@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.held_back import held_back_loss
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
@@ -22,6 +23,8 @@ THRESHOLDS = {
     "points": Threshold(5, "points with a positive learning rate over which nothing moved"),
     "stopped_points": Threshold(30, "points without a call of step(), after which it is told of a "
                                 "run that moved before: gradients are gathered over fewer"),
+    "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
+    "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
     "share": Threshold(0.01, "share of all parameters that stand still: below, it is told as info"),
 }  # fmt: skip
 
@@ -47,7 +50,7 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     moved = (recorded & (updates[active] != 0)).any(axis=0)
     still = [i for i in meant if not moved[i]]
     if not still:
-        yield from _stopped(seen, limit, updates)
+        yield from [*_stopped(seen, limit, updates)] or _put_back(seen, limit)
         return
     if len(still) == len(meant):
         yield from _nothing_moves(seen, limit, active)
@@ -66,6 +69,35 @@ def _stopped(seen: Sight, limit: Limits, updates: Any) -> Iterator[RunFinding]:
     if seen.points - 1 - last >= limit["stopped_points"]:
         after = np.arange(seen.points) > last
         yield from _nothing_moves(seen, limit, after)
+
+
+def _put_back(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find steps that change the weights while the held-back loss stays exactly as it was.
+
+    Then what is measured is not what is trained, or the weights are put back after each step.
+    """
+    held_back, pace = held_back_loss(seen.history), seen.layers.typical_update
+    if held_back is None or held_back.n < limit["same_values"] or pace is None:
+        return
+    values = held_back.values[-int(limit["same_values"]) :]
+    size = float(np.nan_to_num(pace).max(initial=0.0))
+    if float(np.ptp(values)) > 0 or size < limit["moving"]:
+        return
+    yield finding(
+        "not-training",
+        "critical",
+        f"steps change the weights by up to {size:.1g} of their size, and the held-back loss was "
+        f"exactly {float(values[-1]):.4g} {len(values)} times",
+        {"held_back": float(values[-1]), "same_values": len(values),
+         "same_values_threshold": limit["same_values"], "update_by_weight": size},
+        since=int(held_back.steps[-len(values)]),
+        layers=_in_order(seen),
+        cause="the weights are put back after the steps (an average, a checkpoint, a copy), or "
+        "another model than the trained one is measured",
+        advice=["look for code that writes to the weights beside the optimiser",
+                "measure the model that is trained"],
+        signs=[above(len(values), limit["same_values"] / 2)],
+    )  # fmt: skip
 
 
 def _is_never_stepped(history: History) -> bool:

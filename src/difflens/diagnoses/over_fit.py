@@ -1,7 +1,8 @@
 """A model that learns its training data by heart: there it improves, on held-back data it worsens.
 
 Only the held-back loss can tell (methods 11.7): it has to rise, lastingly and by much, after its
-best, while the training loss falls on. A gap between the two alone is no fault.
+best, while the training loss falls on. A gap between the two alone is no fault, unless next to
+nothing is left of the one while the other rests at a good part of where it began.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import VALIDATION_LOSSES, Fix, RunFinding
+from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.held_back import has_followed, held_back_loss, left_behind
 from .signs.limits import Limits
 from .signs.losses import Losses
 from .signs.sight import sight
@@ -32,20 +34,26 @@ THRESHOLDS = {
     "gap": Threshold(5.0, "held-back loss over the training loss"),
     "after": Threshold(3, "held-back values after the best, all of them above it"),
     "fall": Threshold(0.8, "training loss by what it was at the best held-back loss"),
-}
+    "far_gap": Threshold(20.0, "held-back loss over the training loss, where it does not rise but "
+                         "rests"),
+    "high": Threshold(0.2, "such a rest in shares of the first training loss (or of guessing)"),
+}  # fmt: skip
+_CAUSE = "the model is large beside the data and nothing holds it back"
 
 
 @diagnosis(needs=("loss", "val_loss"), window=5, thresholds=THRESHOLDS)
 def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
-    """Find a held-back loss that rises while the training loss falls on."""
+    """Find a held-back loss that rises, or rests high, while the training loss falls on."""
     limit = Limits("over-fit", policy, THRESHOLDS)
-    loss = sight(history).loss
-    found = history.course.first_scalar(VALIDATION_LOSSES)
-    if found is None or loss.n < 10:
+    loss, held_back = sight(history).loss, held_back_loss(history)
+    if held_back is None or loss.n < 10:
         return
-    held_back = Losses.of(history, found[0])
     if held_back.n < limit["after"] + 2 or held_back.values.min() <= 0:
         return
+    yield from [*_rises(loss, held_back, limit)] or _rests(loss, held_back, limit)
+
+
+def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFinding]:
     best = int(np.argmin(held_back.values))
     after = held_back.values[best + 1 :]
     if len(after) < limit["after"]:
@@ -65,16 +73,40 @@ def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
     yield finding(
         "over-fit",
         "warning",
-        f"{found[0]} rose to {rise:.3g} times its best (step {step}) while the training loss fell "
-        f"from {before:.3g} to {loss.now:.3g}",
+        f"the held-back loss rose to {rise:.3g} times its best (step {step}) while the training "
+        f"loss fell from {before:.3g} to {loss.now:.3g}",
         {"rise": rise, "rise_threshold": limit["rise"], "rise_share": share,
          "share_threshold": limit["share"], "best_step": step,
          "best": float(held_back.values[best]), "gap": gap, "gap_threshold": limit["gap"],
          "values_after_best": len(after), "training_loss": loss.now},
         since=step,
-        cause="the model is large beside the data and nothing holds it back",
+        cause=_CAUSE,
         advice=[f"keep the weights of step {step} (stop early)", "add dropout or weight decay",
                 "get more data, or augment what there is"],
         signs=[above(rise, 1.0), above(gap, limit["gap"] / 2)],
+        fix=Fix("stop_early", {"step": step}),
+    )  # fmt: skip
+
+
+def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFinding]:
+    """Find a held-back loss that stays high when nothing is left of the training loss.
+
+    One that never followed the training loss at all is told as `data`: it is of another kind.
+    """
+    found = left_behind(loss, held_back, limit["far_gap"], limit["high"])
+    if found is None or not has_followed(loss, held_back):
+        return
+    step = int(held_back.steps[int(np.argmin(held_back.values))])
+    yield finding(
+        "over-fit",
+        "warning",
+        f"the held-back loss rests at {found.level:.3g}, {found.gap:.3g} times the training loss",
+        {"held_back": found.level, "share_of_start": found.share, "high_threshold": limit["high"],
+         "gap": found.gap, "far_gap_threshold": limit["far_gap"], "training_loss": loss.now},
+        since=step,
+        cause=_CAUSE + ", or it is given the same few examples again and again",
+        advice=["check that every batch is a new one", "get more data, or augment what there is",
+                "add dropout or weight decay"],
+        signs=[above(found.gap, limit["far_gap"]), above(found.share, limit["high"])],
         fix=Fix("stop_early", {"step": step}),
     )  # fmt: skip

@@ -11,11 +11,12 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.harms import stuck
+from .signs.held_back import held_back_loss
 from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
 from .signs.rates import end_warm_up
 from .signs.recurrence import is_recurrent
-from .signs.sight import sight
+from .signs.sight import Sight, sight
 from .signs.wording import below, finding
 
 if TYPE_CHECKING:
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 THRESHOLDS = {
     "update": Threshold(3e-4, "median update by weight: below, small steps are why it is slow"),
     "fall": Threshold(0.1, "share of its start by which the loss fell: less is slow"),
+    "steady_points": Threshold(
+        150, "points for which a loss that falls steadily may have fallen by less"
+    ),
+    "path": Threshold(0.5, "way that the weights went by then, in sizes of themselves"),
     "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(40, "points over which it must last"),
     "recurrent_points": Threshold(
         120, "the same for recurrent networks, which rest before they learn"
     ),
 }
+
+_VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=40, thresholds=THRESHOLDS)
@@ -50,9 +57,9 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(late) < limit["points"] // 2:
         return
     pace = float(np.median(late))
-    if not 0 < pace < limit["update"]:
+    if not 0 < pace < limit["update"] and not (pace > 0 and _is_steady(seen, limit)):
         return
-    factor = float(f"{min(SOUND_UPDATE / pace, 1e4):.1g}")
+    factor = float(f"{min(max(SOUND_UPDATE / pace, 3.0), 1e4):.1g}")
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",
@@ -66,3 +73,16 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
         signs=[below(pace, limit["update"])],
         fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip
+
+
+def _is_steady(seen: Sight, limit: Limits) -> bool:
+    """Does held-back data get better at every look, while the weights have hardly gone anywhere?
+
+    Then it is learning, and only too slowly: larger steps would take it the same way.
+    """
+    held_back = held_back_loss(seen.history)
+    if held_back is None or held_back.n < _VALUES or seen.is_waking:
+        return False
+    better = float((np.diff(held_back.values[-_VALUES:]) < 0).mean())
+    young = seen.layers.path < limit["path"] and seen.loss.n >= limit["steady_points"]
+    return young and better >= _MOST

@@ -11,8 +11,9 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
 from .signs.inputs import swell
-from .signs.leaps import LEAP, Leap, is_alone, leap, stays_out, update_before
+from .signs.leaps import LEAP, Leap, is_alone, kicks, leap, stays_out, update_before
 from .signs.limits import Limits
+from .signs.losses import levels
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -26,9 +27,13 @@ THRESHOLDS = {
         "themselves after updates up to 20 times the usual, and come back"),
     "stay": Threshold(12, "points for which it must stay out, where no update explains it"),
     "level": Threshold(0.5, "the loss out there by its start, where no update explains it"),
+    "known_rise": Threshold(1.3, "height over the usual loss behind one step whose rate or inputs "
+                            "were far above those beside it"),
     "batch": Threshold(10.0, "height over the highest before of the loss of a bad batch"),
     "usual": Threshold(3.0, "largest update before by the usual one: more, and a step did it"),
 }  # fmt: skip
+
+_NEXT = 20  # points behind a step in which it shows
 
 
 @diagnosis(needs=("loss",), window=25, thresholds=THRESHOLDS)
@@ -39,7 +44,10 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     loss = seen.loss
     if loss.n <= limit["before"] or loss.start <= 0:
         return
-    found = leap(loss, limit)
+    known = _known(seen, limit)
+    found = None if known is not None else leap(loss, limit)
+    if known is not None:
+        yield known
     if found is None:
         return
     at, step, height, deviations = found
@@ -67,6 +75,45 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         signs=[above(deviations, limit["deviations"]), above(height, 1.0)],
         fix=Fix("rewind_and_skip", {"step": where if caused else step}) if caused or batch
         else _clip(seen, step),
+    )  # fmt: skip
+
+
+def _known(seen: Sight, limit: Limits) -> RunFinding | None:
+    """Find one step of a rate, or of inputs, far above those beside it, and a loss high behind it.
+
+    Where the step itself tells which it was, the loss need not leap at once, nor as far.
+    """
+    rates, loss, swelled = seen.lr, seen.loss, swell(seen)
+    kicked = [] if rates is None else kicks(rates)
+    found = [(int(seen.steps[at]), "learning rate") for at in kicked]
+    if swelled is not None and not swelled.lasts:
+        found.append((swelled.step, "input"))
+    for step, what in sorted(found):
+        at = int(np.searchsorted(loss.steps, step, side="right"))
+        before, after = loss.values[: at - 1][-int(limit["before"]) :], loss.values[at:][:_NEXT]
+        if len(before) < limit["before"] or len(after) < limit["lasting"]:
+            continue
+        late = float(levels(after, min(5, len(after))).max())
+        height = late / max(float(np.median(before)), 1e-300)
+        if height > limit["known_rise"] and late > float(before.max()):
+            return _of_a_step(step, what, height, limit)
+    return None
+
+
+def _of_a_step(step: int, what: str, height: float, limit: Limits) -> RunFinding:
+    return finding(
+        "spike",
+        "warning",
+        f"the {what} of step {step} was far above those beside it, and the loss rose to "
+        f"{height:.3g} times what it was",
+        {"height_by_usual": height, "known_rise_threshold": limit["known_rise"], "what": what},
+        since=step,
+        cause=f"one step was far larger than the others: its {what} was",
+        advice=["rewind to before the step and leave it out",
+                "check the schedule for a step with a wrong learning rate"
+                if what == "learning rate" else "check the batch of that step", "clip gradients"],
+        signs=[above(height, 1.0)],
+        fix=Fix("rewind_and_skip", {"step": step}),
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
         )
     rest = told or rests(seen.loss, limit["rest_points"])
     if not found and rest is not None:
+        found = _decayed(seen, rest)
+    if not found and rest is not None:
         found = _with_depth(seen, limit, rest._replace(kind=FIRST))
     yield from found
 

@@ -93,3 +93,10 @@ def test_units_that_die_explain_the_leap_they_make():
     (told,) = causes([found("spike", 100, "warning"), found("dead", 100)])
 
     assert (told.name, told.also) == ("dead", ("spike",))
+
+
+def test_a_bad_step_within_the_points_of_a_trend_explains_it():
+    rewind = Fix("rewind_and_skip", {"step": 150})
+    (told,) = causes([found("diverging", 140), found("spike", 150, fix=rewind)])
+
+    assert (told.name, told.also) == ("spike", ("diverging",))

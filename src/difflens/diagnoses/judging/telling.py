@@ -16,6 +16,10 @@ def notes(history: History) -> Iterator[str]:
     yield from history.damage
     if history.dropped:
         yield f"{history.dropped} frames are missing between those recorded"
+    estimated = history.fact("estimated_weights")
+    if isinstance(estimated, int) and estimated:
+        many = "one large layer" if estimated == 1 else f"{estimated} large layers"
+        yield f"weights and updates of {many} are estimates, from a sample of their numbers"
     if not history.frames:
         yield "no frame was recorded: nothing can be judged"
 

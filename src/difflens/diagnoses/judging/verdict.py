@@ -47,6 +47,7 @@ EXPLAINS: dict[str, set[str]] = {
 _ORDER = {name: place for place, name in enumerate(EXPLAINS)}
 _SLACK = 5  # steps by which a cause may be seen later than what it explains
 _LEAP = 40  # the same for a leap of the loss, which is dated to its very step
+_TREND = 20  # the same for a trend, which is dated to the first of the points it is drawn through
 _LEAST = 5  # frames below which nothing is called healthy
 
 
@@ -106,7 +107,8 @@ def _stands(one: RunFinding, other: RunFinding, first: bool) -> bool:
     if one.since_step is None or other.since_step is None:
         return first
     apart = other.since_step - one.since_step
-    return apart > _SLACK or (abs(apart) <= _SLACK and first)
+    slack = _TREND if "diverging" in {one.name, other.name} else _SLACK
+    return apart > slack or (abs(apart) <= slack and first)
 
 
 def _without_circles(above: list[int | None]) -> list[int | None]:
@@ -146,5 +148,5 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
         return False  # a leap without a cause of its own explains nothing
     if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
         return True
-    slack = _LEAP if effect.name == "spike" else _SLACK
+    slack = {"spike": _LEAP, "diverging": _TREND}.get(effect.name, _SLACK)
     return cause.since_step <= effect.since_step + slack

@@ -120,14 +120,14 @@ def crawls(loss: Losses, least: int) -> Harm | None:
     return Harm("crawls", int(loss.steps[0]), loss.fall, said)
 
 
-def worsened(loss: Losses) -> Harm | None:
-    """Did the loss lose most of what it had won, for good?"""
+def worsened(loss: Losses, share: float = 0.2) -> Harm | None:
+    """Did the loss lose most of what it had won, for good: a share of its start at least?"""
     if loss.n < 60 or loss.start <= 0:
         return None
     course = levels(loss.values, 20)
     lowest = int(np.argmin(course))
     low, late = float(course[lowest]), float(course[-1])
-    if not (low > 0 and late > 2 * low and late - low > 0.2 * loss.start):
+    if not (low > 0 and late > 2 * low and late - low > share * loss.start):
         return None
     said = f"the loss is back at {late:.4g} after {low:.4g} at step {int(loss.steps[lowest + 19])}"
     return Harm("above", int(loss.steps[lowest + 19]), late / low, said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,21 @@ from .losses import Losses
 
 if TYPE_CHECKING:
     from ...history.history import History
+
+
+_FOLLOWED = 0.9  # of where the training loss began: a held-back loss below it was learned for
+_BETTER = 0.97  # of its best before: a held-back loss that is on its way down still
+_AROUND, _ALIKE = 10, 2.0  # points about the first held-back value, times as much or as little
+_NEAR = 3.0  # times the start of a training loss: a first held-back loss that is of its kind
+_LAST = 3  # values that say where it is
+
+
+class Behind(NamedTuple):
+    """How high a held-back loss rests: itself, by the training loss, and by where that began."""
+
+    level: float
+    gap: float
+    share: float
 
 
 def held_back_loss(history: History) -> Losses | None:
@@ -33,10 +48,18 @@ def is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
     values = held_back.values
     if values.min() <= limit["blind"] * loss.chance:
         return False
-    rests = int(np.argmin(values)) <= len(values) - 3
+    return int(np.argmin(values)) <= len(values) - 3 or is_by_heart(held_back, loss, limit)
+
+
+def is_by_heart(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
+    """Did the training loss leave a held-back loss behind that is no better than guessing?"""
+    if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
+        return False
+    if held_back.values.min() <= limit["blind"] * loss.chance:
+        return False
     # Of the same time: between two held-back values a run that learns gets far.
     then = loss.values[loss.steps <= held_back.steps[-1]][-10:]
-    return rests or float(np.median(then)) < limit["blind_gap"] * float(values[-1])
+    return bool(np.median(then) < limit["blind_gap"] * held_back.values[-1])
 
 
 def is_flat(held_back: Losses | None, limit: Limits) -> bool:
@@ -45,3 +68,40 @@ def is_flat(held_back: Losses | None, limit: Limits) -> bool:
         return False
     first = float(held_back.values[0])
     return first > 0 and first - float(held_back.values.min()) < limit["flat"] * first
+
+
+def has_followed(loss: Losses, held_back: Losses) -> bool:
+    """Was the held-back loss ever below where the training loss began?"""
+    return held_back.n > 0 and float(held_back.values.min()) < _FOLLOWED * abs(loss.reference)
+
+
+def are_comparable(loss: Losses, held_back: Losses) -> bool:
+    """Are both losses measured alike: mean and mean, without a factor or a penalty on one?
+
+    They are about the same when the held-back loss is first measured; or the training loss begins
+    as a cross entropy in nats does, which is how held-back data is measured by custom; or, where
+    nothing is guessed, the held-back loss is first about where the training loss began.
+    """
+    if loss.chance is not None and 0.7 * loss.chance <= loss.start <= 10 * loss.chance:
+        return True
+    then = loss.values[loss.steps <= held_back.steps[0]][-_AROUND:] if held_back.n else loss.values
+    if loss.chance is None and held_back.n and 1 / _NEAR < held_back.values[0] / loss.size < _NEAR:
+        return True
+    level = float(np.median(then)) if len(then) and held_back.n else 0.0
+    return level > 0 and 1 / _ALIKE < float(held_back.values[0]) / level < _ALIKE
+
+
+def left_behind(loss: Losses, held_back: Losses, gap: float, share: float) -> Behind | None:
+    """Give how high the held-back loss rests, where the training loss left it far behind.
+
+    It must not be on its way down: what is learned slowly holds for other data late.
+    """
+    if held_back.n <= _LAST + 1 or loss.start <= 0 or loss.is_learned:
+        return None
+    if not are_comparable(loss, held_back):
+        return None
+    last, before = held_back.values[-_LAST:], held_back.values[:-_LAST]
+    level, now = float(np.median(last)), float(np.mean(loss.values[-loss.width :]))
+    found = Behind(level, level / max(now, 1e-12 * loss.size), level / abs(loss.reference))
+    falls = float(last.min()) < _BETTER * float(before.min())
+    return None if falls or found.gap < gap or found.share < share else found

@@ -17,6 +17,7 @@ _BEFORE, _LEAST = 20, 8  # points of the course before: at most, at least
 _MOVED = 0.3  # update by weight of the steps before: larger ones may have done it
 
 
+_ALIKE = 1e-6  # of the inputs themselves: what is left of the spread of examples that are alike
 TOO_SMALL = 0.03  # spread or mean of inputs of which initial weights make next to nothing
 
 
@@ -27,6 +28,17 @@ def input_size(seen: Sight) -> float | None:
         return None
     found = [abs(float(given.get(key) or 0.0)) for key in ("features_std_max", "std", "mean")]
     return max(found) or None
+
+
+def are_alike(seen: Sight) -> bool:
+    """Are all examples of the first batch the same, as far as one sees? None of tokens."""
+    given: Any = seen.history.fact("input")
+    if not isinstance(given, dict) or "float" not in str(given.get("dtype", "float")):
+        return False
+    spread = given.get("features_std_max")
+    size = max(abs(float(given.get(key) or 0.0)) for key in ("std", "mean"))
+    several = seen.batch is not None and seen.batch > 1
+    return several and isinstance(spread, (int, float)) and spread <= _ALIKE * size
 
 
 class Swell(NamedTuple):

@@ -89,6 +89,15 @@ class Layers:
         return middle(self.update, self.trained)
 
     @cached_property
+    def path(self) -> float:
+        """The way that the weights went so far, step by step, in sizes of themselves.
+
+        It is a clock that does not depend on the learning rate: a run that crawls is young.
+        """
+        typical = self.typical_update
+        return 0.0 if typical is None else float(typical[np.isfinite(typical)].sum())
+
+    @cached_property
     def typical_gradient(self) -> NDArray[Any] | None:
         """The median gradient ratio of the trained matrices at each point."""
         return middle(self.gradient, self.trained)

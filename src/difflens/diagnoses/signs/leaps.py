@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from ...records import Threshold
 from .limits import Limits
 from .losses import Losses
 from .sight import Sight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LEAP = {
     "before": Threshold(20, "points before it, from which the usual course is known"),
@@ -105,8 +108,13 @@ def is_kick(seen: Sight, where: int) -> bool:
     if rates is None:
         return False
     place = int(np.searchsorted(seen.steps, where))
-    for at in range(max(place - _NEAR, 1), min(place + 1, len(rates) - 1)):
-        beside = max(float(rates[at - 1]), float(rates[at + 1]))
-        if np.isfinite(beside) and float(rates[at]) > _KICK * beside:
-            return True
-    return False
+    return any(place - _NEAR <= at <= place for at in kicks(rates))
+
+
+def kicks(rates: NDArray[Any]) -> list[int]:
+    """Give the points at which the rate is far above those before and after it."""
+    if len(rates) < 3:
+        return []
+    with np.errstate(invalid="ignore"):
+        found = rates[1:-1] > _KICK * np.maximum(rates[:-2], rates[2:])
+    return [int(at) + 1 for at in np.flatnonzero(found)]

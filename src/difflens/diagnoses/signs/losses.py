@@ -96,6 +96,16 @@ class Losses(NamedTuple):
         return bool(self.spread > _APART * (self.chance - log(expm1(start))))
 
     @property
+    def is_of_outputs(self) -> bool:
+        """Can the outputs have made the first loss, or is it in other units, or a sum?
+
+        A cross entropy of outputs that lie within s is at most ln(classes) + s.
+        """
+        if self.chance is None or self.spread is None or not self.n:
+            return False
+        return bool(self.values[0] <= 1.5 * (self.chance + self.spread))
+
+    @property
     def reference(self) -> float:
         """The level that shows no learning: guessing, where the loss started at or above it."""
         start = self.start

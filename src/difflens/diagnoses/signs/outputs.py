@@ -12,26 +12,34 @@ _FLAT = 0.05  # of the level: what a loss that stands may still fall over a sixt
 
 
 def explains_nothing(seen: Sight, least: int, share: float) -> Harm | None:
-    """Are the outputs of a regression next to constant, while its loss stands?
-
-    Outputs that fit have a variance of R^2 var(t), and leave a loss of (1 - R^2) var(t): what is
-    explained is var(o)/(var(o) + loss), in whatever units.
-    """
-    loss, spread = seen.loss, seen.layers.field("act_std")
-    values = seen.history.course.scalar("loss")
-    if loss.chance is not None or spread is None or values is None or loss.n < max(least, 6):
+    """Are the outputs of a regression next to constant, while its loss stands?"""
+    loss = seen.loss
+    if loss.chance is not None or loss.n < max(least, 6):
         return None
     half = loss.values[loss.n // 2 :]
     third = max(len(half) // 3, 1)
     now = float(np.median(half[-third:]))
     if now <= 0 or float(np.median(half[:third])) - now > _FLAT * now:
         return None
-    variance = spread[-_RECENT:, -1] ** 2
-    with np.errstate(invalid="ignore"):
-        explained = variance / (variance + values[-_RECENT:])
-    known = explained[np.isfinite(explained)]
-    if not len(known) or float(np.median(known)) > share:
+    part = explained(seen)
+    if part is None or part > share:
         return None
-    part = float(np.median(known))
     said = f"the outputs explain {part:.0%} of the targets, and the loss stands at {loss.now:.4g}"
     return Harm("constant", int(loss.steps[0]), part, said)
+
+
+def explained(seen: Sight) -> float | None:
+    """Give the share of a squared error's targets that the latest outputs explain.
+
+    Outputs that fit have a variance of R^2 var(t), and leave a loss of (1 - R^2) var(t): what is
+    explained is var(o)/(var(o) + loss), in whatever units. Of several outputs it is more than the
+    truth, as they differ among themselves.
+    """
+    spread, values = seen.layers.field("act_std"), seen.history.course.scalar("loss")
+    if spread is None or values is None:
+        return None
+    variance = spread[-_RECENT:, -1] ** 2
+    with np.errstate(invalid="ignore"):
+        shares = variance / (variance + values[-_RECENT:])
+    known = shares[np.isfinite(shares)]
+    return float(np.median(known)) if len(known) else None

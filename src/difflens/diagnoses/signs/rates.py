@@ -60,15 +60,15 @@ def hold(seen: Sight) -> Fix | None:
 def is_summed(seen: Sight) -> bool:
     """Is the first loss larger than a mean can be, with weights of a usual size?
 
-    A cross entropy of outputs that lie within s is at most ln(classes) + s. Without classes, a
-    squared error of about one and the square of the output is what scaled targets cost an example.
+    Without classes, a squared error of about one and the square of the output is what scaled
+    targets cost an example.
     """
     loss, batch, scales = seen.loss, seen.batch, initial_scales(seen.layers)
     if not batch or batch < 4 or not len(scales) or np.nanmax(scales) > _LARGE or not loss.n:
         return False
     first = float(loss.values[0])
     if loss.chance is not None and loss.spread is not None:
-        return first > 1.5 * (loss.chance + loss.spread)
+        return not loss.is_of_outputs
     outputs = _mean_square(seen)
     return (
         loss.chance is None

@@ -1,0 +1,196 @@
+"""Labels that teach nothing: steps and gradients are sound, and nothing is learned."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runs import Fix, RunFinding
+from ..signs.decay import decay_that_wins
+from ..signs.harms import crawls, stuck
+from ..signs.held_back import (
+    has_followed,
+    held_back_loss,
+    is_blind,
+    is_by_heart,
+    is_flat,
+    left_behind,
+)
+from ..signs.limits import Limits
+from ..signs.losses import Losses
+from ..signs.outputs import explains_nothing
+from ..signs.recurrence import is_recurrent
+from ..signs.sight import Sight
+from ..signs.wording import above, below, finding
+
+
+def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a loss that no sound step and no gradient brings down."""
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    blind, flat = is_blind(held_back, loss, limit), is_flat(held_back, limit)
+    most = limit["blind_fall" if blind else "fall"]
+    pace = _healthy_pace(seen, limit)
+    if pace is None or seen.is_warming_up or decay_that_wins(seen) is not None:
+        return []
+    # What is learned by heart is learned: neither a saddle nor a first plateau excuses it.
+    heart = blind and is_by_heart(held_back, loss, limit)
+    if seen.is_waking and seen.layers.path < limit["path"] and not heart:
+        return []
+    told = (
+        stuck(loss, _least(seen, limit, blind or flat, heart), most) if loss.fall < most else None
+    )
+    fastest = _fastest_fall(loss)
+    falls = not (blind or flat) and (fastest is None or fastest > limit["pace"])
+    if falls or (held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]):
+        told = None
+    told = told or explains_nothing(seen, _least(seen, limit, True, heart), limit["explained"])
+    if told is None:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"steps are of a usual size ({pace:.1g} of the weights) and gradients reach every "
+            f"layer, yet nothing is learned: {told.said}",
+            {"loss_fall": loss.fall, "fall_threshold": most, "update_by_weight": pace,
+             "points": loss.n, "fastest_fall_a_100_steps": fastest, "pace_threshold": limit["pace"],
+             "validation_fall": None if held_back is None else held_back.fall,
+             "chance": loss.chance, "never_below_chance": blind},
+            since=told.since,
+            cause="the labels do not depend on the inputs: shuffled apart, joined by a wrong key, "
+            "plain noise, or paired with every example by a loss that broadcasts",
+            advice=["look at some examples with their labels, as the model gets them",
+                    "check that outputs and targets have one shape: a column and a row broadcast",
+                    "check that inputs and labels are shuffled together"],
+            signs=[below(max(loss.fall, 0.0), most)],
+            fix=Fix("check_labels"),
+        )
+    ]  # fmt: skip
+
+
+def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find held-back data that never followed: what is learned here does not hold there."""
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if held_back is None or has_followed(loss, held_back) or loss.n < limit["blind_points"]:
+        return []
+    found = left_behind(loss, held_back, limit["apart"], 0.0)
+    if found is None or loss.fall < limit["blind_fall"]:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"the training loss fell to {loss.now:.3g}, and the held-back loss never followed: it "
+            f"is at {found.level:.3g}",
+            {"held_back": found.level, "gap": found.gap, "apart_threshold": limit["apart"],
+             "best_held_back": float(held_back.values.min()), "loss_fall": loss.fall},
+            since=int(held_back.steps[0]),
+            cause="held-back data is not of the kind that is trained on: scaled otherwise, other "
+            "classes, other labels, or one batch that is trained on for ever",
+            advice=["send both through the same preparation, with the same numbers",
+                    "check that every batch is a new one, and that all classes are in it",
+                    "look at examples of both with their labels"],
+            signs=[above(found.gap, limit["apart"])],
+            fix=Fix("check_labels"),
+        )
+    ]  # fmt: skip
+
+
+def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find training data that is answered far worse than held-back data, near guessing."""
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if held_back is None or loss.chance is None or held_back.n < 2 * limit["blind_values"]:
+        return []
+    least = limit["points"] if not is_recurrent(seen.history) else limit["recurrent_points"]
+    told = crawls(loss, int(1.5 * least))
+    if told is None or loss.now <= 0:
+        return []
+    level = float(np.median(held_back.values[-int(limit["blind_values"]) :]))
+    ratio, share = level / loss.now, loss.now / loss.chance
+    if not limit["noisy"] <= share <= 1 or ratio > limit["cleaner"]:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"held-back data is answered better than what is trained on ({level:.3g}), where "
+            f"{told.said}",
+            {"held_back_by_training": ratio, "cleaner_threshold": limit["cleaner"],
+             "loss_by_guessing": share, "noisy_threshold": limit["noisy"]},
+            since=told.since,
+            cause="much of the training data teaches nothing: wrong labels, augmentation that "
+            "destroys what is to be seen, or dropout that leaves too little",
+            advice=["look at training examples with their labels, as the model gets them",
+                    "take augmentation and dropout back"],
+            signs=[above(share, limit["noisy"]), below(ratio, limit["cleaner"])],
+            fix=Fix("check_labels"),
+        )
+    ]  # fmt: skip
+
+
+def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a loss that fell a little below guessing and then, held-back data too, no further.
+
+    What answers without looking at its inputs ends there: it knows which labels are frequent. The
+    held-back loss has no noise of batches, so it shows that nothing moves any more.
+    """
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if loss.chance is None or held_back is None or held_back.n < 2 * limit["blind_values"]:
+        return []
+    least = limit["points"] if not is_recurrent(seen.history) else limit["recurrent_points"]
+    told = crawls(loss, int(1.5 * least)) if 0 <= loss.fall < 1 - limit["noisy"] else None
+    half = held_back.values[held_back.n // 2 :]
+    third = max(len(half) // 3, 1)
+    fell = 1 - float(np.median(half[-third:])) / max(float(np.median(half[:third])), 1e-300)
+    lowest = float(held_back.values.min()) / loss.chance
+    if told is None or fell > limit["flat"] or lowest < limit["noisy"]:
+        return []
+    if _healthy_pace(seen, limit) is None or seen.is_warming_up or seen.is_waking:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"the loss rests at {loss.now:.4g}, {loss.fall:.0%} below guessing, and the held-back "
+            f"loss moved by {fell:.1%} over the latter half",
+            {"loss_fall": loss.fall, "late_fall": fell, "flat_threshold": limit["flat"],
+             "held_back_by_guessing": lowest, "noisy_threshold": limit["noisy"]},
+            since=told.since,
+            cause="the answers hardly depend on the inputs, and know which labels are frequent: "
+            "the inputs say nothing of the labels, or do not get through",
+            advice=["look at some examples with their labels, as the model gets them",
+                    "fit a single batch: where that fails, look at the model"],
+            signs=[above(lowest, limit["noisy"])],
+            fix=Fix("check_labels"),
+        )
+    ]  # fmt: skip
+
+
+def _least(seen: Sight, limit: Limits, blind: bool, heart: bool) -> int:
+    """Say how many points must pass before labels are doubted."""
+    young = seen.layers.path < limit["path"] and not heart
+    if is_recurrent(seen.history) and young:
+        return int(limit["recurrent_points"])
+    points = int(limit["blind_points" if blind else "points"])
+    if is_recurrent(seen.history) and not heart:
+        points = max(points, int(limit["far_points"]))
+    return max(points, limit["examples"] // seen.batch) if seen.batch else points
+
+
+def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
+    """Give the usual update by weight where steps and gradients are sound in every layer."""
+    typical, gradients = seen.layers.typical_update, seen.layers.recent(seen.layers.gradient)
+    if typical is None or gradients is None or not np.isfinite(typical).any():
+        return None
+    pace = float(np.nanmedian(typical))
+    pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
+    reached = len(pulls) and pulls.min() >= 1e-3 * pulls.max()
+    return pace if reached and limit["slowest"] <= pace <= limit["fastest"] else None
+
+
+def _fastest_fall(loss: Losses) -> float | None:
+    """Give the fastest fall that the noise allows, in shares of the start per 100 steps."""
+    from ...stats.trend import theil_sen
+
+    half = loss.n // 2
+    slope = theil_sen(loss.steps[half:].astype(float), loss.values[half:] / loss.size)
+    return None if slope is None or slope.low is None else -100 * slope.low

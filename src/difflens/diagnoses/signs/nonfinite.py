@@ -1,0 +1,102 @@
+"""Where a number that is none came from: an operation of the loss, or a sample that went in."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .layers import place
+from .sight import sight
+
+if TYPE_CHECKING:
+    from ...history.history import History
+
+_GUESSED = 0.85  # of guessing: weights that are not trained do not score better on average
+_GROWN = 10  # times the first loss: one that is beyond it had grown before it broke
+
+
+def first_layers(history: History) -> tuple[int | None, list[str], bool]:
+    """Give the first step with a non-finite gradient or weight, its layers, and if weights went."""
+    seen, fields = history.extremes, history.info.fields
+    firsts = np.full(len(history.info.layers), -1, np.int64)
+    weights = False
+    for field in ("grad_l2", "grad_max_abs", "weight_l2"):
+        if field in fields and len(firsts):
+            steps = seen.first_nonfinite[fields.index(field)]
+            sooner = (steps >= 0) & ((firsts < 0) | (steps < firsts))
+            firsts[sooner] = steps[sooner]
+            weights = weights or (field == "weight_l2" and bool((steps >= 0).any()))
+    hit = np.flatnonzero(firsts >= 0)
+    if not len(hit):
+        return None, [], False
+    first = int(firsts[hit].min())
+    layers = history.info.layers
+    # A backward pass goes from the last layer to the first: the deepest is where it began.
+    at_once = sorted((int(i) for i in hit if firsts[i] == first), key=lambda i: place(layers, i))
+    return first, [layers[i].name for i in reversed(at_once)], weights
+
+
+def is_sudden(history: History, since: int) -> bool:
+    """Did the loss break out of the blue, without having grown before?"""
+    loss = sight(history).loss
+    before = loss.values[loss.steps < since]
+    if not len(before):
+        return True
+    return float(before[-3:].max()) < _GROWN * max(abs(float(before[0])), 1e-300)
+
+
+def came_from(history: History, since: int) -> str:
+    """Tell where it came from: an operation of the loss, or a sample that went in.
+
+    A bad sample is in the activations already. An operation of the loss leaves them finite, and
+    units that are not active keep a finite gradient. So does a target that is missing; but labels
+    of classes are whole numbers and cannot be NaN, and a squared error has no operation that is.
+    """
+    course = history.course
+    if _is_squared(history) and is_sudden(history, since):
+        return "sample"
+    at = int(np.searchsorted(course.steps, since))
+    active = course.field("act_mean")
+    if active is not None and at < len(active):
+        known = ~course.missing("act_mean")[at]
+        if known.any():
+            return "operation" if np.isfinite(active[at][known]).all() else "sample"
+    if at == 0 and _had_finite_outputs(history):
+        return "operation"
+    hit = course.field("grad_nonfinite")
+    if hit is not None and at < len(hit):
+        with np.errstate(invalid="ignore"):
+            shares = hit[at] / course.counts
+        shares = shares[np.isfinite(shares)]
+        if len(shares) and shares.max() > 0:
+            return "operation" if shares.min() < 1 else "sample"
+    loss = course.scalar("loss")
+    infinite = loss is not None and at < len(loss) and bool(np.isinf(loss[at]))
+    return "operation" if infinite else "sample"
+
+
+def _had_finite_outputs(history: History) -> bool:
+    """Were the very first outputs numbers? Then what went in was, too, and the loss made none."""
+    output: Any = history.fact("output")
+    ends = [output.get("min"), output.get("max")] if isinstance(output, dict) else []
+    return bool(ends) and all(isinstance(each, (int, float)) and isfinite(each) for each in ends)
+
+
+def _is_squared(history: History) -> bool:
+    """Is there one output, or did the loss begin below what guessing among classes costs?"""
+    output: Any = history.fact("output")
+    if not isinstance(output, dict) or not output.get("shape"):
+        return False
+    loss = sight(history).loss
+    return loss.chance is None or (loss.n > 0 and float(loss.values[0]) < _GUESSED * loss.chance)
+
+
+def broke_in_the_loss(history: History) -> bool:
+    """Did an operation of the loss make what is no number, out of outputs that were some?"""
+    steps = [history.first_nonfinite_scalar.get("loss"), first_layers(history)[0]]
+    known = [each for each in steps if each is not None]
+    if not known:
+        return False
+    return is_sudden(history, min(known)) and came_from(history, min(known)) == "operation"

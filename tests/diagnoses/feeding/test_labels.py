@@ -1,0 +1,84 @@
+import numpy as np
+from diagnoses.histories import asked, only
+
+from difflens.runs import Layer
+from difflens.testing.histories import falling, level, noise, recorded
+
+CLASSES = {"output": {"rows_sum_to_one": False, "shape": [64, 10]}}
+
+
+def sampled(values, every=20):
+    return np.where(np.arange(len(values)) % every == 0, values, np.nan)
+
+
+def recurrent():
+    return (
+        Layer("memory.weight_ih_l0", (128, 8), "LSTM", "weight", 0, optimised=True),
+        Layer("memory.weight_hh_l0", (128, 32), "LSTM", "weight", 0, optimised=True),
+        Layer("output.weight", (10, 32), "Linear", "weight", 1, optimised=True),
+    )
+
+
+def test_a_recurrent_network_that_went_far_without_learning_is_told_before_its_time_is_up():
+    sizes = np.array([11.0, 11.0, 3.0])
+    far = recorded(level(220), layers=recurrent(), weight_l2=sizes, grad_l2=0.01 * sizes,
+                   update_l2=0.02 * sizes, facts=CLASSES)  # fmt: skip
+    near = recorded(level(220), layers=recurrent(), weight_l2=sizes, grad_l2=0.01 * sizes,
+                    update_l2=0.002 * sizes, facts=CLASSES)  # fmt: skip
+
+    assert only("data", far).fix.code == "check_labels"
+    assert asked("data", near) == []
+
+
+def test_held_back_data_of_another_kind_never_follows():
+    history = recorded(
+        falling(300, end=0.01), update_l2=0.02, facts=CLASSES,
+        scalars={"val_loss": sampled(2.6 * noise(300, 0.01, 4))},
+    )  # fmt: skip
+
+    assert "never followed" in only("data", history).text
+
+
+def test_a_training_loss_in_other_units_is_not_held_against_the_held_back_loss():
+    history = recorded(
+        1e-4 * falling(300, end=0.1), update_l2=0.02, facts=CLASSES,
+        scalars={"val_loss": sampled(falling(300, end=0.3))},
+    )  # fmt: skip
+
+    assert asked("data", history) == []
+
+
+def test_training_data_that_is_answered_worse_than_held_back_data_is_noisy():
+    losses = (2.1 + 0.3 * np.exp(-np.arange(300) / 30)) * noise(300, 0.03)
+    held_back = 1.6 + 0.7 * np.exp(-np.arange(300) / 40)
+    history = recorded(losses, update_l2=0.02, facts=CLASSES,
+                       scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+    assert "augmentation" in only("data", history).cause
+
+
+def test_labels_are_not_doubted_where_decay_takes_the_weights_away():
+    shrinking = np.exp(-0.01 * np.arange(200))[:, None] * np.ones(12)
+    history = recorded(level(200), update_l2=0.02 * shrinking, weight_l2=shrinking,
+                       grad_l2=0.01 * shrinking,
+                       optimizer={"name": "Adam", "weight_decay": 1.0})  # fmt: skip
+
+    assert asked("data", history) == []
+
+
+def test_a_loss_that_rests_a_little_below_guessing_is_told_by_what_is_held_back():
+    losses = (2.0 + 0.4 * np.exp(-np.arange(260) / 10)) * noise(260, 0.1)
+    held_back = np.where(np.arange(260) % 20 == 0, 2.0 + 0.001 * (np.arange(260) % 3), np.nan)
+    history = recorded(losses, facts={"output": {"shape": [64, 12]}},
+                       scalars={"val_loss": held_back}, update_l2=0.02)  # fmt: skip
+
+    assert "hardly depend on the inputs" in only("data", history).cause
+
+
+def test_a_loss_that_rests_far_below_guessing_may_be_done():
+    losses = (1.2 + 1.3 * np.exp(-np.arange(260) / 10)) * noise(260, 0.1)
+    held_back = np.where(np.arange(260) % 20 == 0, 1.2, np.nan)
+    history = recorded(losses, facts={"output": {"shape": [64, 12]}},
+                       scalars={"val_loss": held_back}, update_l2=0.02)  # fmt: skip
+
+    assert asked("data", history) == []
