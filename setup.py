@@ -12,6 +12,7 @@ setup(
             "difflens.kernel._scan",
             sources=[
                 "src/difflens/kernel/module.c",
+                "src/difflens/kernel/tensors.c",
                 "src/difflens/kernel/scan.c",
                 "src/difflens/kernel/moments.c",
                 "src/difflens/kernel/careful.c",
@@ -21,7 +22,8 @@ setup(
                 "src/difflens/kernel/loops_avx512.c",
             ],
             depends=[
-                f"src/difflens/kernel/{name}.h" for name in ("scan", "parts", "loops", "readings")
+                f"src/difflens/kernel/{name}.h"
+                for name in ("scan", "parts", "loops", "readings", "module")
             ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=[

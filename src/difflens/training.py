@@ -42,8 +42,8 @@ def monitor(
 
     `every="auto"` reads every step while that costs less than `budget` of the step's time, and
     samples beyond; `activations` is the number of steps between two looks at activations, and
-    `updates` that of readings between two looks at weights: each on a processor, the sixteenth on
-    a GPU, where they cost four times the gradients.
+    `updates` that of readings between two looks at weights, which are then read whole; "auto" is
+    every reading, of large weights on a GPU by a sample.
     """
     from .hooks.torch import Options, TorchHook
     from .watching.settings import check
@@ -103,7 +103,8 @@ class Monitor(Watched):
             self._hook.step(loss, scalars, step)
         except Exception as error:  # noqa: BLE001  nothing of ours reaches the loop
             self._hook.fail(error)
-        return self.should_stop
+        stop: bool = self._alarm.should_stop  # what the property says, without a call more
+        return stop
 
     @property
     def is_quiet(self) -> bool:

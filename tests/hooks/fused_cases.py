@@ -4,17 +4,22 @@ Without a GPU it is Triton's interpreter that runs them, on the processor: what 
 memory that is pinned and events, is stood in for.
 """
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
 
-from difflens.hooks import torch_fused
+import difflens
+from difflens.history import read_history
+from difflens.hooks import torch_tables
 from difflens.hooks.torch_foreach import ForeachReader
 from difflens.hooks.torch_fused import FusedReader, is_there
+from difflens.hooks.torch_readers import Readers
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda", 0) if HAS_GPU else torch.device("cpu")
-CHUNK = torch_fused.CHUNK if HAS_GPU else 4096  # the interpreter is slow
+CHUNK = torch_tables.CHUNK if HAS_GPU else 4096  # the interpreter is slow
 LARGE = 9 * CHUNK + 5089
 SHAPES = [(1,), (7, 3), (1024,), (CHUNK // 1000 + 1, 1000), (CHUNK,), (CHUNK + 1,), (3, 5, 7, 9),
           (LARGE,)]  # fmt: skip
@@ -33,7 +38,8 @@ class Event:
 @pytest.fixture(autouse=True)
 def _without_a_gpu(monkeypatch):
     if not HAS_GPU:
-        monkeypatch.setattr(torch_fused, "CHUNK", CHUNK)
+        monkeypatch.setattr(torch_tables, "CHUNK", CHUNK)
+        monkeypatch.setattr(torch_tables, "_ENOUGH", 4096)
         monkeypatch.setattr(torch.cuda, "Event", Event)
         monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
 
@@ -104,3 +110,144 @@ def test_parameters_without_a_gradient_and_other_dtypes_are_no_trouble():
     found, told = reader.answer(reader.gradients(list(range(len(made)))))
     assert found == [0, 2, 3, 4, 5, 6, 7]
     np.testing.assert_allclose(told, exact([made[i].grad for i in found]), rtol=5e-6)
+
+
+def blocks_read(count):
+    """Which numbers of a flat tensor a sample has, as the kernel says it chooses them."""
+    part = torch_tables.sample_of(count)
+    if part.spread == 1:
+        return np.arange(count)
+    stretch = np.arange(part.numbers // torch_tables.BLOCK)
+    chosen = (((stretch * 2654435761) & 0xFFFFFFFF) >> 16) * part.spread >> 16
+    assert chosen.min() >= 0
+    assert chosen.max() < part.spread
+    first = (stretch * part.spread + chosen) * torch_tables.BLOCK
+    return (first[:, None] + np.arange(torch_tables.BLOCK)).ravel()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_large_weights_are_read_by_a_sample_that_stands_for_all(dtype):
+    enough = torch_tables._ENOUGH
+    torch.manual_seed(0)
+    sizes = (enough, 2 * enough, 3 * enough + 77, 40 * enough + 5)
+    made = [torch.nn.Parameter(torch.randn(size).to(dtype).to(DEVICE)) for size in sizes]
+    reader, places = FusedReader(made, DEVICE, sampled=True), list(range(len(made)))
+    assert reader.sampled == 3
+    reader.before(places, all_stale=True)
+    before = [each.detach().clone() for each in made]
+    with torch.no_grad():
+        for each in made:
+            each.add_(torch.randn_like(each), alpha=-0.01)
+
+    _, told = reader.answer(reader.weights(places))
+    rows = [blocks_read(size) for size in sizes]
+    shares = np.array([[size / len(own)] for size, own in zip(sizes, rows, strict=True)])
+    chosen = [each.detach()[torch.from_numpy(own)] for each, own in zip(made, rows, strict=True)]
+    copies = [each[torch.from_numpy(own)] for each, own in zip(before, rows, strict=True)]
+    np.testing.assert_allclose(
+        told[:, [0, 5]], shares * exact(chosen, copies)[:, [0, 5]], rtol=1e-6
+    )
+    np.testing.assert_allclose(told[:, [0, 5]], exact(made, before)[:, [0, 5]], rtol=0.1)
+    assert [reader._copies[place].numel() for place in places] == list(map(len, rows))
+
+    _, told = reader.answer(reader.weights(places))  # the second look finds that nothing moved
+    assert not told[:, 5].any()
+
+
+def test_a_sample_takes_other_columns_from_row_to_row():
+    """Rows of sixteen blocks: the same block of each would be a sixteenth of the columns."""
+    width = 16 * torch_tables.BLOCK
+    taken = blocks_read(200 * width) % width
+    share = np.bincount(taken // torch_tables.BLOCK, minlength=16) / (len(taken) / 16)
+    assert share.min() > 0.7
+    assert share.max() < 1.3
+
+
+def test_weights_that_something_else_touched_are_copied_anew():
+    made = parameters(torch.float32)
+    reader, places = FusedReader(made, DEVICE, sampled=True), list(range(len(made)))
+    reader.before(places, all_stale=True)
+    reader.answer(reader.weights(places))
+    with torch.no_grad():
+        made[2].mul_(3)  # not by the optimizer
+    reader.before(places, all_stale=False)
+    with torch.no_grad():
+        made[4].add_(1)
+
+    _, told = reader.answer(reader.weights(places))
+    assert told[2, 5] == 0
+    np.testing.assert_allclose(told[4, 5], made[4].numel(), rtol=1e-5)
+
+
+def test_no_gradient_is_held_on_to():
+    made = parameters(torch.float32)
+    reader, places = FusedReader(made, DEVICE), list(range(len(made)))
+    held = [weakref.ref(each.grad) for each in made]
+    begun = reader.gradients(places)
+    for each in made:
+        each.grad = None
+    assert [each() for each in held] == [None] * len(made)
+    reader.answer(begun)
+
+
+def test_images_with_their_channels_last_keep_their_table():
+    made = [torch.nn.Parameter(torch.randn(8, 4, 3, 3, device=DEVICE))]
+    made[0].data = made[0].data.to(memory_format=torch.channels_last)
+    reader, places = FusedReader(made, DEVICE), [0]
+    groups = []
+    for _ in range(2):
+        made[0].grad = torch.randn_like(made[0])
+        assert not made[0].grad.is_contiguous()
+        _, told = reader.answer(reader.gradients(places))
+        np.testing.assert_allclose(told, exact([made[0].grad]), rtol=5e-6)
+        groups.append(reader._groups["gradients", id(places)])
+    assert groups[0] is groups[1]
+
+
+def test_a_sparse_gradient_is_read_with_its_zeros():
+    table = torch.nn.Embedding(20, 4, sparse=True).to(DEVICE)
+    table(torch.tensor([3, 5], device=DEVICE)).square().sum().backward()
+    reader = FusedReader([table.weight], DEVICE)
+    for _ in range(2):
+        _, told = reader.answer(reader.gradients([0]))
+        np.testing.assert_allclose(told, exact([table.weight.grad.to_dense()]), rtol=5e-6)
+
+
+def test_a_run_says_that_large_weights_are_estimates(monkeypatch, tmp_path):
+    if not HAS_GPU:
+        monkeypatch.setattr(
+            Readers,
+            "_reader",
+            lambda own, device: FusedReader(own._parameters, device, sampled=True),
+        )
+    size = 2 * torch_tables._ENOUGH
+    model = torch.nn.Linear(size // 64, 64).to(DEVICE)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    with difflens.monitor(model, optimizer, tmp_path / "run", every=1) as watch:
+        for _ in range(3):
+            loss = model(torch.randn(4, size // 64, device=DEVICE)).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            watch.step(loss)
+
+    history = read_history(tmp_path / "run")
+    assert history.fact("estimated_weights") == 1
+    said = difflens.diagnose(history).warnings
+    assert any("one large layer" in each for each in said)
+    moved = history.course.field("update_l2")
+    assert moved.shape == (3, 2)
+    # Adam moves every number by about the rate at the first step.
+    np.testing.assert_allclose(moved[0], 1e-3 * np.sqrt([size, 64]), rtol=0.05)
+
+
+def test_weights_read_whole_at_every_reading_are_asked_for_by_a_number():
+    made = parameters(torch.float32)
+    whole, sampled = (FusedReader(made, DEVICE, sampled=each) for each in (False, True))
+    assert whole.sampled == 0
+    assert whole.is_slow_with_weights
+    assert sampled.sampled == 1
+    assert not sampled.is_slow_with_weights
+    if HAS_GPU:
+        assert [Readers(made, updates=each).between for each in ("auto", 1, 5)] == [1, 1, 5]
+        assert Readers(made, fused=False).between == 16

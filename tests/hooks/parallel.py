@@ -62,13 +62,24 @@ def rank_of_many(  # noqa: PLR0917  spawn hands them over by place
         from torch.distributed.fsdp import FullyShardedDataParallel
 
         how_flat = {"use_orig_params": kind != "flat alone", "device_id": torch.device("cpu")}
+        if kind == "flat in pairs":
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import ShardingStrategy
+
+            how_flat["device_mesh"] = init_device_mesh("cpu", (count // 2, 2))
+            how_flat["sharding_strategy"] = ShardingStrategy.HYBRID_SHARD
         model[0] = FullyShardedDataParallel(model[0], **how_flat)
         model = FullyShardedDataParallel(model, **how_flat)
     else:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = init_device_mesh("cpu", (count,))
+        in_pairs = kind == "fsdp in pairs"  # sharded over two, and that repeated
+        mesh = (
+            init_device_mesh("cpu", (count // 2, 2), mesh_dim_names=("repeat", "shard"))
+            if in_pairs
+            else init_device_mesh("cpu", (count,))
+        )
         for layer in (model[0], model[2]):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)

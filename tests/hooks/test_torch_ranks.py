@@ -20,12 +20,12 @@ def alone(folder, **how):
     return read(folder)
 
 
-def together(kind, folder, **how):
+def together(kind, folder, count=2, **how):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     torch.multiprocessing.spawn(
-        rank_of_many, (2, port, kind, str(folder), how), nprocs=2, join=True
+        rank_of_many, (count, port, kind, str(folder), how), nprocs=count, join=True
     )
 
 
@@ -46,6 +46,20 @@ def test_two_processes_record_the_frames_of_one(tmp_path, kind):
         loss = info.scalars.index("loss")
         assert right.scalars[loss] == pytest.approx(left.scalars[loss], rel=1e-6)
     assert [each.name for each in (tmp_path / "two").iterdir()] == ["frames-000.dlr"]
+
+
+@pytest.mark.parametrize("kind", ["fsdp in pairs", "flat in pairs"])
+def test_shards_that_are_repeated_count_once(tmp_path, kind):
+    """Hybrid sharding: four processes, of which two hold the parts that the others hold too."""
+    frames, info = alone(tmp_path / "one", clip=0.05)
+    together(kind, tmp_path / "four", count=4, clip=0.05)
+
+    merged, told = read(tmp_path / "four")
+    assert told.ranks == 4
+    assert [layer.shape for layer in told.layers] == [layer.shape for layer in info.layers]
+    assert len(merged) == STEPS
+    for left, right in zip(frames, merged, strict=True):
+        np.testing.assert_allclose(right.layers, left.layers, rtol=1e-4, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["ddp", "ddp with views", "fsdp", "flat"])

@@ -104,6 +104,17 @@ def test_a_module_in_eval_mode_later_is_told_later(tmp_path):
     assert history.fact("eval_modules") == ["drop"]
 
 
+def test_a_whole_model_in_eval_mode_is_told_at_that_very_step(tmp_path):
+    """A model that a validation left so; single modules are looked at now and again only."""
+    model = Backwards()
+    trained(model, tmp_path / "run", steps=20, compute_reference=False,
+            between=lambda step: model.train(step < 10))  # fmt: skip
+
+    notes = read_history(tmp_path / "run").notes
+    told = next(note for note in notes if note.data.get("eval_modules") == ["drop"])
+    assert told.sequence in (10, 11)
+
+
 def test_autocast_is_told(tmp_path):
     with torch.autocast("cpu", torch.bfloat16):
         trained(mlp(), tmp_path / "run", steps=1)

@@ -114,13 +114,13 @@ def frame_records(frames: Sequence[Frame], layout: int) -> memoryview:
 
     It is what `head_of` and `frame_payload` give of each, at a third of the price.
     """
-    scalars = np.stack([frame.scalars for frame in frames]).astype("<f8", copy=False)
-    layers = np.stack([frame.layers for frame in frames]).astype("<f4", copy=False)
-    numbers = _rows_of_bytes(scalars)
-    size = TIMES_SIZE + numbers.shape[1] + 4 * layers[0].size
+    scalars = np.concatenate([frame.scalars for frame in frames]).astype("<f8", copy=False)
+    layers = np.concatenate([frame.layers for frame in frames]).astype("<f4", copy=False)
+    numbers, blocks = (_rows_of_bytes(each, len(frames)) for each in (scalars, layers))
+    size = TIMES_SIZE + numbers.shape[1] + blocks.shape[1]
     records = np.empty((len(frames), HEAD_SIZE + size), np.uint8)
     records[:, HEAD_SIZE + TIMES_SIZE : HEAD_SIZE + TIMES_SIZE + numbers.shape[1]] = numbers
-    records[:, HEAD_SIZE + TIMES_SIZE + numbers.shape[1] :] = _rows_of_bytes(layers)
+    records[:, HEAD_SIZE + TIMES_SIZE + numbers.shape[1] :] = blocks
     whole, at = memoryview(records.reshape(-1).data), 0
     for frame in frames:
         _TIMES.pack_into(whole, at + HEAD_SIZE, *frame[:4])
@@ -131,8 +131,8 @@ def frame_records(frames: Sequence[Frame], layout: int) -> memoryview:
     return whole
 
 
-def _rows_of_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return array.reshape(len(array), -1).view(np.uint8)
+def _rows_of_bytes(array: NDArray[Any], rows: int) -> NDArray[np.uint8]:
+    return array.reshape(rows, array.size // rows).view(np.uint8)
 
 
 def _bytes(array: NDArray[Any], dtype: str) -> memoryview:

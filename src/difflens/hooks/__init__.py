@@ -7,7 +7,9 @@ behind. What becomes of its readings is the sink's affair, which is handed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from ..runs import RunInfo
 
@@ -15,7 +17,7 @@ from ..runs import RunInfo
 Value = Any
 
 
-class Reading(NamedTuple):
+class Reading(msgspec.Struct, gc=False):
     """One step as the hook saw it, some of it still on its way from a device.
 
     `finish` is called once, on the sink's own thread, and gives scalars by name and the block of

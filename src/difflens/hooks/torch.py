@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from ..errors import InvalidConfig
 from ..runs import MISSING_BITS
@@ -34,9 +35,6 @@ from .torch_tracing import Tracing
 
 _WORTH_SLEEPING = 4  # steps to pass over from which on the hooks are taken off meanwhile
 _DECISIONS = 16  # recorded steps between two looks at the price, at first
-# On a device, weights and their copy are four times the traffic of the gradients: on every step
-# they would cost 1 % of a GPT-2's, on one in sixteen they cost next to nothing.
-_UPDATES_ON_A_DEVICE = 16
 
 
 class Options(NamedTuple):
@@ -75,8 +73,11 @@ class TorchHook:
         ]
         self._counts = np.array(counts, np.float64)
         self._blank = np.array(MISSING_BITS, np.uint32).view(np.float32)[()]
-        self._usual = torch.float32
-        self._process, self.is_quiet, self._is_closed = os.getpid(), False, False
+        self._usual = (torch.Tensor, torch.float32)
+        self.is_quiet, self._is_closed = False, False
+        # Is this a fork of the process that is watched? Asking the system costs a call each time.
+        self.is_elsewhere = False
+        _hooks.add(self)
         self.info = info_of(
             model, self._watched, self._optimizers, options=options, ranks=self._ranks
         )
@@ -104,22 +105,23 @@ class TorchHook:
             has_activations=bool(self._options.activations),
         )
         self._directions = Directions(self._parameters) if self._options.directions else None
-        self._readers = Readers(self._parameters, fused=self._options.fused)
+        self._readers = Readers(
+            self._parameters, fused=self._options.fused, updates=self._options.updates
+        )
+        if self._readers.sampled:
+            self._sink.note("fact", estimated_weights=self._readers.sampled)
         optimised = self._optimised
         chosen = [
             each for each in self._watched if optimised is None or id(each.parameter) in optimised
         ]
         self._probe = Probe(chosen, clipping, waits=self._ranks.count > 1)
         self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
-        self._updates = self._options.updates
-        if self._updates == "auto":
-            on_processor = self._readers.devices == ["cpu"]
-            self._updates = 1 if on_processor else _UPDATES_ON_A_DEVICE
         self._lr: Any = None
         self._scale: Any = None
         self._factor: Callable[[], Between | None] = unknown
         self._carried: dict[str, Any] = {}
         self._is_asleep, self._is_away, self._dozed = False, False, 0
+        self._reads = False  # weights, at the optimizer's step that is under way
         self._recorded, self._next_decision = 0, _DECISIONS
         self._last = time.perf_counter()
         self._stepper = Stepper(self, self._optimizers, self._parameters)
@@ -140,21 +142,18 @@ class TorchHook:
         """Does this process write a run?"""
         return self._ranks.writes
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Is this a fork of the process that is watched?"""
-        return os.getpid() != self._process
-
     def before_step(self, optimizer: Any, places: list[int]) -> None:
         """Read the gradients that an optimizer is about to use."""
-        self._is_away = self.is_elsewhere
+        self._is_away, self._reads = self.is_elsewhere, False
         if not self._wanted or self._is_away:
             return
         begun = time.perf_counter()
         self._read_gradients(optimizer, places)
-        if self._reads_weights:
+        self._reads = self._reads_weights
+        if self._reads:
             self._readers.before(places, all_stale=self._stale)
-        self._modes.look()
+        if self._modes.are_there:
+            self._modes.look()
         self._spent += time.perf_counter() - begun
 
     def _read_gradients(self, optimizer: Any, places: list[int]) -> None:
@@ -164,7 +163,10 @@ class TorchHook:
         if self._directions is not None:
             self._directions.read(places)
         self._factor = self._probe.factor()
-        scale = self._scaling.of(optimizer)
+        if self._scaling.scaler is not None or getattr(optimizer, "grad_scale", None) is not None:
+            scale = self._scaling.of(optimizer)
+        else:
+            scale = None
         if scale is not None:
             self._scale = (promised(scale[0]), scale[1] and not self._probe.is_changed)
         self._lr = optimizer.param_groups[0].get("lr")
@@ -172,7 +174,7 @@ class TorchHook:
     @property
     def _reads_weights(self) -> bool:
         """Are weights and updates part of this step's reading?"""
-        return self._wanted and self._recorded % self._updates == 0
+        return self._wanted and self._recorded % self._readers.between == 0
 
     def after_step(self, places: list[int]) -> None:
         """Read the weights that an optimizer has just moved."""
@@ -181,9 +183,9 @@ class TorchHook:
         begun = time.perf_counter()
         self._steps += 1
         self._probe.stepped()
-        if self._reads_weights:
+        if self._reads:
             self._readers.weights(places)
-        self._stale = not self._reads_weights
+        self._stale = not self._reads
         self._spent += time.perf_counter() - begun
 
     def before_clearing(self, optimizer: Any) -> None:
@@ -201,18 +203,14 @@ class TorchHook:
 
     def step(self, loss: Any, scalars: dict[str, Any], number: int | None) -> None:
         """Close the frame of a step."""
-        if self._is_asleep:
-            self._doze(scalars, number)
-            return
-        if self.is_elsewhere:
-            return
-        if self.is_quiet:
-            self.close()
+        if self._is_asleep or self.is_elsewhere or self.is_quiet:
+            self._step_aside(scalars, number)
             return
         begun = time.perf_counter()
         if number is not None:
             self._step_number = int(number)
-        self._carried.update(scalars)
+        if scalars:
+            self._carried.update(scalars)
         if loss is not None:
             self._carried["loss"] = loss
         if self._tracing is not None:
@@ -221,19 +219,29 @@ class TorchHook:
             self._close_frame()
         now = time.perf_counter()
         self._spent += now - begun
-        self._count_cost(self._spent, (now - self._last) / (1 + self._dozed))
+        if not self._sampling.fixed:
+            self._count_cost(self._spent, (now - self._last) / (1 + self._dozed))
         # What steps that are not read cost us is a part of the next reading's price.
         self._spent = 0.0 if self._wanted else self._spent
         self._last, self._steps, self._dozed = now, 0, 0
         self._step_number += 1
         self._sampling.passed()
-        self._wanted = self._probe.wanted = self._sampling.is_wanted()
-        if self._sampling.left >= _WORTH_SLEEPING:
+        left = self._sampling.left
+        self._wanted = self._probe.wanted = not left
+        if left >= _WORTH_SLEEPING:
             self._is_asleep = self._stale = True
             self._stepper.detach()
             self._probe.detach()
-        self._prepare()
+        if self._wanted and (self._activations is not None or not self._optimizers):
+            self._prepare()
         self._spent += time.perf_counter() - now
+
+    def _step_aside(self, scalars: dict[str, Any], number: int | None) -> None:
+        """Do what there is to do at a step that is no step to be read."""
+        if self._is_asleep:
+            self._doze(scalars, number)
+        elif not self.is_elsewhere:
+            self.close()
 
     def _doze(self, scalars: dict[str, Any], number: int | None) -> None:
         """Pass over a step without a hook; wake up one step before the next that is read.
@@ -256,8 +264,6 @@ class TorchHook:
 
     def _prepare(self) -> None:
         """Get ready for the step that begins now."""
-        if not self._wanted:
-            return
         if not self._optimizers and self._stale and self._reads_weights:
             self._readers.before(self._all, all_stale=True)
         if self._activations is not None:
@@ -277,7 +283,7 @@ class TorchHook:
         scalars = self._own_scalars()
         scalars["optimizer_steps"] = float(self._steps)
         if self._lr is not None:
-            scalars["lr"] = promised(self._lr)
+            scalars["lr"] = self._lr if type(self._lr) is float else promised(self._lr)
         if self._probe.kept is not None:
             scalars["grad_kept"] = self._probe.kept
         active = {} if self._activations is None else self._activations.end()
@@ -334,8 +340,6 @@ class TorchHook:
             self._activations = Activations(self._options.activations, behind)
 
     def _count_cost(self, own: float, whole: float) -> None:
-        if self._sampling.fixed:
-            return
         if self._wanted:
             own += self._readers.device_seconds() + self._sink.cost()
         self._sampling.measured(own if self._wanted else 0.0, whole)
@@ -375,3 +379,15 @@ class TorchHook:
         self._scaling.close()
         self._modes.close()
         self._model, self._watched, self._parameters, self._optimizers = None, [], [], []
+
+
+_hooks: WeakSet[TorchHook] = WeakSet()
+
+
+def _stay_behind() -> None:
+    """Tell the hooks that a fork inherited that they record nothing there."""
+    for each in list(_hooks):
+        each.is_elsewhere = True
+
+
+os.register_at_fork(after_in_child=_stay_behind)

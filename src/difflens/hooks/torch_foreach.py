@@ -24,6 +24,7 @@ class ForeachReader:
     """Reads parameters on any device that torch has kernels for."""
 
     always_counts = False
+    is_slow_with_weights, sampled = True, 0
 
     def __init__(self, parameters: list[Any], device: Any) -> None:
         """Learn the parameters; copies of them are made when first needed."""

@@ -7,7 +7,9 @@ whole and on the processor, are made in one go: NumPy's price is by the call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from .torch_activations import FIELDS
 from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
@@ -20,8 +22,12 @@ from .torch_readings import COLUMNS, ProcessorReader
 Finished = tuple[dict[str, float], Any]
 
 
-class Raw(NamedTuple):
-    """What was begun at one step, and is finished here."""
+class Raw(msgspec.Struct, gc=False):
+    """What was begun at one step, and is finished here.
+
+    A struct is made without a function of Python, and a collector that looks at hundreds of those
+    that wait would do so on the loop's time.
+    """
 
     number: int
     scalars: dict[str, Any]
@@ -31,6 +37,13 @@ class Raw(NamedTuple):
     active: dict[int, Any]
     moved: bool  # did an optimizer step?
     directions: list[Any] | None = None  # means and cosines, where they are asked for
+
+
+def _told(raw: Raw) -> dict[str, float]:
+    """Give its scalars, those that were promised among them."""
+    return {
+        name: value if type(value) is float else kept(value) for name, value in raw.scalars.items()
+    }
 
 
 class Frames:
@@ -60,7 +73,7 @@ class Frames:
 
     def make(self, raw: Raw) -> Finished | None:
         """Make one frame: scalars and block; None where another rank writes."""
-        told = {name: kept(value) for name, value in raw.scalars.items()}
+        told = _told(raw)
         if self._is_whole(raw):
             (_, gradient), (_, weights) = (
                 reader.answer(promise) for _, reader, promise in raw.begun
@@ -95,7 +108,7 @@ class Frames:
             np.frombuffer(b"".join([raw.begun[which][2][1] for raw in raws])).reshape(shape)
             for which in (GRADIENT, WEIGHTS)
         )
-        told = [{name: kept(value) for name, value in raw.scalars.items()} for raw in raws]
+        told = [_told(raw) for raw in raws]
         divisors = list(map(self._divisor, raws, told, gradients))
         by_frame = np.array(divisors)[:, None, None]
         same = divisors.count(1.0) == len(divisors)
@@ -105,15 +118,23 @@ class Frames:
         return list(zip(told, made, strict=True))
 
     def _is_usual(self, raw: Raw) -> bool:
-        """Is it whole, from the processor, and nothing beside it?"""
+        """Is it whole, from the processor, and nothing beside it?
+
+        That of `_is_whole` is asked anew, as it is for one reader: this is asked for every step.
+        """
+        if len(raw.begun) != 2 or not raw.moved or raw.directions is not None:
+            return False
+        (first, reader, gradient), (second, other, weights) = raw.begun
         return (
-            raw.directions is None
+            type(reader) is ProcessorReader
+            and reader is other
+            and first == GRADIENT
+            and second == WEIGHTS
+            and not gradient[2]
+            and gradient[0] == self._all
+            and (weights[0] is gradient[0] or weights[0] == self._all)
             and not self._has_activations
-            and self._is_whole(raw)
-            and all(
-                type(reader) is ProcessorReader and not promise[2]
-                for _, reader, promise in raw.begun
-            )
+            and not self._ranks.merges
         )
 
     def _is_whole(self, raw: Raw) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     careful: Any
 
 CHUNK, BLOCK = 1 << 15, 1 << 10  # elements of a program, and of one turn of its loop
+SMALL_CHUNK = 1 << 12  # of a program that reads a sample: there are too few for longer ones
 WARPS = 4
 
 
@@ -100,14 +101,19 @@ def _gradients(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0917
 
 
 def _weights(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0917
-    addresses, counts, owners, starts, partials, many,  # noqa: ANN001
+    addresses, counts, owners, starts, partials, spreads, many,  # noqa: ANN001
     KIND: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Sum up one piece of one weight, and how far it moved; its copy is refreshed."""
+    """Sum up one piece of one weight, and how far it moved; its copy is refreshed.
+
+    Of each stretch of `spread` blocks one is read, and the copy has no other. Which one differs
+    from stretch to stretch: always the first would be the same columns of every row.
+    """
     piece = tl.program_id(0)
     tensor = tl.load(owners + piece)
     start = tl.multiple_of(tl.load(starts + piece), BLOCK)
     count = tl.load(counts + tensor)
+    spread = tl.load(spreads + tensor)
     values = tl.load(addresses + tensor).to(tl.pointer_type(KIND))
     copies = tl.load(addresses + many + tensor).to(tl.pointer_type(KIND))
     if ALIGNED:
@@ -118,19 +124,24 @@ def _weights(  # type: ignore[no-untyped-def]  # noqa: ANN202, PLR0917
     moves = tl.zeros([BLOCK], tl.float64)
     if start + CHUNK <= count:
         for offset in range(0, CHUNK, BLOCK):
-            at = start + offset + lanes
-            value = tl.load(values + at)
-            before = tl.load(copies + at)
-            tl.store(copies + at, value)
+            stretch = (start + offset) // BLOCK
+            chosen = (((stretch * 2654435761) & 0xFFFFFFFF) >> 16) * spread >> 16
+            there = tl.multiple_of((stretch * spread + chosen) * BLOCK, BLOCK) + lanes
+            value = tl.load(values + there)
+            before = tl.load(copies + start + offset + lanes)
+            tl.store(copies + start + offset + lanes, value)
             wide = value.to(tl.float64)
             move = wide - before.to(tl.float64)
             squares += wide * wide
             moves += move * move
     else:
         for offset in range(0, CHUNK, BLOCK):
+            stretch = (start + offset) // BLOCK
+            chosen = (((stretch * 2654435761) & 0xFFFFFFFF) >> 16) * spread >> 16
+            there = (stretch * spread + chosen) * BLOCK + lanes
             at = start + offset + lanes
             inside = at < count
-            value = tl.load(values + at, mask=inside, other=0.0)
+            value = tl.load(values + there, mask=inside, other=0.0)
             before = tl.load(copies + at, mask=inside, other=0.0)
             tl.store(copies + at, value, mask=inside)
             wide = value.to(tl.float64)

@@ -13,14 +13,17 @@ class Modes:
     def __init__(self, root: Any) -> None:
         """Find the modules that a mode matters to."""
         self._modules = [(name, each) for name, each in root.named_modules() if _matters(each)]
+        self.are_there = bool(self._modules)
+        self._root, self._mode = root, True
         self._looks = 0
         self._found: set[str] = set()
         self.has_news = False
 
     def look(self) -> None:
-        """Look at the modes, at the first steps and then now and again."""
+        """Look at the modes: at the first steps, now and again, and when the whole has changed."""
         self._looks += 1
-        if self._modules and (self._looks <= _OFTEN or self._looks % _SELDOM == 0):
+        before, self._mode = self._mode, self._root.training
+        if self._looks <= _OFTEN or self._looks % _SELDOM == 0 or self._mode is not before:
             now = {name for name, module in self._modules if not module.training}
             self.has_news = self.has_news or not now <= self._found
             self._found |= now
@@ -32,7 +35,7 @@ class Modes:
 
     def close(self) -> None:
         """Let go of the modules."""
-        self._modules = []
+        self._modules, self._root = [], None
 
 
 def _matters(module: Any) -> bool:

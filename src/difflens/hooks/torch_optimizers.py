@@ -70,7 +70,9 @@ class Stepper:
 
     def places(self, optimizer: Any) -> list[int]:
         """Give the places of an optimizer's parameters, once each."""
-        count = sum(len(group["params"]) for group in optimizer.param_groups)
+        count = 0  # by hand: this is asked at every step, and a generator is a function more
+        for group in optimizer.param_groups:
+            count += len(group["params"])
         known = self._own.get(id(optimizer))
         if known is None or known[0] != count:
             groups = (each for group in optimizer.param_groups for each in group["params"])

@@ -11,10 +11,10 @@ would not meet the patch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from ctypes import c_char
 from typing import Any
 from weakref import ref
 
+from ..kernel import bytes_of
 from .torch_clipping import Between, Clipping, one, unknown
 from .torch_late import later
 from .torch_layers import Watched, local
@@ -70,8 +70,7 @@ class Probe:
         # price of an operation of torch.
         self._dtype = here.dtype if str(here.dtype) in _USUAL else None
         self._count = here.numel()
-        self._window = c_char * (min(self._count, _MOST) * here.element_size())
-        self._address, self._view = 0, self._window()
+        self._size = min(self._count, _MOST) * here.element_size()
         self._before: Any = None
         self.attach()
 
@@ -103,7 +102,11 @@ class Probe:
                 self._stepped = None
             self.backwards += 1
             if self.wanted and not self._waits:
-                self._before = self._copied(gradient)
+                # The usual one at once, as `_copied` does it.
+                raw = None
+                if not self._is_shard:
+                    raw = bytes_of(gradient, self._dtype, self._count, self._size)
+                self._before = self._copied(gradient) if raw is None else raw
                 return
             self._before = None
             if self.wanted:
@@ -125,18 +128,9 @@ class Probe:
         """Copy the first numbers: as bytes, or else as a tensor where they lie."""
         if self._is_shard:
             gradient = local(gradient)
-        if (
-            gradient.dtype is self._dtype
-            and gradient.is_cpu
-            and gradient.is_contiguous()
-            and gradient.numel() == self._count
-        ):
-            address = gradient.data_ptr()
-            if address != self._address:
-                self._address, self._view = address, self._window.from_address(address)
-            return self._view.raw
-        if gradient.is_sparse:
-            return None
+        raw = bytes_of(gradient, self._dtype, self._count, self._size)
+        if raw is not None or gradient.is_sparse:
+            return raw
         import torch
 
         numbers = gradient.detach()

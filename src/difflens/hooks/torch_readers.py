@@ -8,13 +8,25 @@ from .torch_blocks import GRADIENT, WEIGHTS, Sums
 from .torch_layers import local
 from .torch_readings import Moved, ProcessorReader
 
+# Without our kernels, weights and their copy are four times the traffic of the gradients: on
+# every step they would cost percents of it, on one in sixteen they cost next to nothing.
+_SELDOM = 16
+
 
 class Readers:
-    """Reads all parameters, each with the reader of its device."""
+    """Reads all parameters, each with the reader of its device.
 
-    def __init__(self, parameters: list[Any], *, fused: bool = True) -> None:
-        """Choose readers; `fused` allows the Triton kernel where there is one."""
-        self._parameters, self._fused = parameters, fused
+    `between` is the number of readings from one look at weights to the next.
+    """
+
+    def __init__(
+        self, parameters: list[Any], *, fused: bool = True, updates: int | str = "auto"
+    ) -> None:
+        """Choose readers; `fused` allows the Triton kernel where there is one.
+
+        With `updates` a number, weights are read whole, once in so many readings.
+        """
+        self._parameters, self._fused, self._updates = parameters, fused, updates
         self._begun: list[tuple[int, Any, Any]] = []
         self._choose()
 
@@ -24,6 +36,15 @@ class Readers:
             by_device.setdefault(local(parameter).device, set()).add(place)
         self.devices = sorted(map(str, by_device))
         self._readers = [(self._reader(device), places) for device, places in by_device.items()]
+        self._only = self._readers[0][0] if len(self._readers) == 1 else None
+        slow = any(reader.is_slow_with_weights for reader, _ in self._readers)
+        usual = _SELDOM if slow else 1
+        self.between = usual if self._updates == "auto" else int(self._updates)
+
+    @property
+    def sampled(self) -> int:
+        """Of how many tensors weights and updates are estimated from a sample."""
+        return sum(reader.sampled for reader, _ in self._readers)
 
     def _reader(self, device: Any) -> Any:
         if device.type == "cpu":
@@ -32,20 +53,21 @@ class Readers:
             from .torch_fused import FusedReader, is_there
 
             if is_there():
-                return FusedReader(self._parameters, device)
+                return FusedReader(self._parameters, device, sampled=self._updates == "auto")
         from .torch_foreach import ForeachReader
 
         return ForeachReader(self._parameters, device)
 
     def _split(self, places: list[int]) -> list[tuple[Any, list[int]]]:
-        if len(self._readers) == 1:
-            return [(self._readers[0][0], places)]
         parts = [(reader, [i for i in places if i in own]) for reader, own in self._readers]
         return [(reader, part) for reader, part in parts if part]
 
     def gradients(self, places: list[int]) -> None:
         """Begin to read the gradients that are there."""
         try:
+            if self._only is not None:  # the usual case without a call more, here and below
+                self._begun.append((GRADIENT, self._only, self._only.gradients(places)))
+                return
             for reader, part in self._split(places):
                 self._begun.append((GRADIENT, reader, reader.gradients(part)))
         except Exception as error:  # noqa: BLE001
@@ -54,6 +76,9 @@ class Readers:
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """See that the copies are the weights that the step begins with."""
         try:
+            if self._only is not None:
+                self._only.before(places, all_stale=all_stale)
+                return
             for reader, part in self._split(places):
                 reader.before(part, all_stale=all_stale)
         except Exception as error:  # noqa: BLE001
@@ -62,6 +87,9 @@ class Readers:
     def weights(self, places: list[int]) -> None:
         """Begin to read weights and how far they moved from their copies."""
         try:
+            if self._only is not None:
+                self._begun.append((WEIGHTS, self._only, self._only.weights(places)))
+                return
             for reader, part in self._split(places):
                 self._begun.append((WEIGHTS, reader, reader.weights(part)))
         except Exception as error:  # noqa: BLE001
@@ -93,7 +121,7 @@ class Readers:
         """Let go of every parameter."""
         for reader, _ in self._readers:
             reader.close()
-        self._parameters, self._readers, self._begun = [], [], []
+        self._parameters, self._readers, self._begun, self._only = [], [], [], None
 
 
 def finished(begun: list[tuple[int, Any, Any]], layers: int) -> Sums:

@@ -19,8 +19,7 @@ ROW_BYTES = 8 * COLUMNS
 _TABLE = 4  # numbers of a row of its table: address, copy, count, type
 IMAGE = 4  # dimensions of weights that may lie with their channels last
 
-_version, _gradient = attrgetter("_version"), attrgetter("grad")
-_dtype, _is_cpu = attrgetter("dtype"), attrgetter("is_cpu")
+_version = attrgetter("_version")
 
 
 class Moved(Exception):
@@ -33,9 +32,9 @@ class Group:
     def __init__(self, places: list[int], parameters: list[Any], codes: dict[Any, int]) -> None:
         """Fill in what does not change from step to step."""
         self.places, self.parameters = places, parameters
-        self.addresses: list[int] = []
-        self.weights = array("q")
-        self.versions: list[int] = []
+        self.size = ROW_BYTES * len(places)  # of an answer
+        self.weights, self.is_steady = array("q"), False  # does the table serve again?
+        self.versions = array("q", [-1]) * len(places)
         self.dtypes = [each.dtype for each in parameters]
         self.is_plain = all(
             each.dtype in codes and not hasattr(each, "_local_tensor") for each in parameters
@@ -49,19 +48,21 @@ class ProcessorReader:
     """Reads parameters that lie in the memory of this process."""
 
     always_counts = True
+    is_slow_with_weights, sampled = False, 0
 
     def __init__(self, parameters: list[Any]) -> None:
         """Learn the parameters; copies of them are made when first needed."""
         import torch
 
-        from ..kernel import read
+        from ..kernel import are_as_read, read, read_gradients, read_weights
 
-        self._torch, self._read = torch, read
-        self._address, self._is_contiguous = torch.Tensor.data_ptr, torch.Tensor.is_contiguous
+        self._torch, self._read, self._are_as_read = torch, read, are_as_read
+        self._read_gradients, self._read_weights = read_gradients, read_weights
         self._codes = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
         self._parameters = parameters
         self._copies: list[Any] = [None] * len(parameters)
         self._groups: dict[int, Group] = {}
+        self._last = Group([], [], self._codes)  # that was asked for
 
     def _group(self, places: list[int]) -> Group:
         """Give the group of some places: the same list is asked for at every step."""
@@ -71,30 +72,20 @@ class ProcessorReader:
                 self._groups.clear()
             group = Group(places, [self._parameters[i] for i in places], self._codes)
             self._groups[id(places)] = group
+        self._last = group
         return group
 
     def gradients(self, places: list[int]) -> Any:
         """Read the gradients that are there; what is given back is finished by `answer`."""
-        group = self._group(places)
-        # The usual gradients in few questions, asked without a loop of ours; anything else, such
-        # as one that is missing, sparse or a shard, goes the long way.
-        try:
-            kept = list(map(_gradient, group.parameters))
-            addresses = list(map(self._address, kept))
-            usual = (
-                group.is_plain
-                and list(map(_dtype, kept)) == group.dtypes
-                and all(map(_is_cpu, kept))
-                and all(map(self._is_contiguous, kept))
-            )
-        except (TypeError, RuntimeError):
-            usual = False
-        if not usual:
-            return self._odd_gradients(places)
-        group.gradients[::_TABLE] = array("q", addresses)
-        out = bytearray(ROW_BYTES * len(places))
-        self._read(group.gradients, out)
-        return places, out, None
+        group = self._last if self._last.places is places else self._group(places)
+        # The usual gradients in one call; anything else, such as one that is missing, sparse or a
+        # shard, goes the long way.
+        out = bytearray(group.size)
+        if group.is_plain and self._read_gradients(
+            group.parameters, group.dtypes, group.gradients, out
+        ):
+            return places, out, None
+        return self._odd_gradients(places)
 
     def _odd_gradients(self, places: list[int]) -> Any:
         """Read gradients of which some are missing, sparse, scattered or shards."""
@@ -117,28 +108,27 @@ class ProcessorReader:
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """Take copies of weights that something else than the last step read has touched."""
-        group = self._group(places)
+        group = self._last if self._last.places is places else self._group(places)
         # A fused optimizer moves weights without counting up: `all_stale` tells that one did.
-        if all_stale or list(map(_version, group.parameters)) != group.versions:
-            self._against_copies(group)
+        if all_stale or not self._are_as_read(group.parameters, group.versions):
+            self.weights(places)
 
     def weights(self, places: list[int]) -> Any:
         """Read weights, and how far they moved from their copies."""
-        return places, self._against_copies(self._group(places)), None
+        group = self._last if self._last.places is places else self._group(places)
+        out = bytearray(group.size)
+        if not group.is_steady or not self._read_weights(
+            group.parameters, group.versions, group.weights, out
+        ):
+            kept = self._fill(group)  # what had to be gathered lives until it is read
+            self._read(group.weights, out)
+            group.versions = array("q", map(_version, group.parameters))
+            del kept
+        return places, out, None
 
-    def _against_copies(self, group: Group) -> bytearray:
-        kept: list[Any] = []  # what had to be gathered lives until it is read
-        addresses = list(map(self._address, group.parameters))
-        if addresses != group.addresses:
-            group.addresses = self._fill(group, addresses, kept)
-        out = bytearray(ROW_BYTES * len(group.places))
-        self._read(group.weights, out)
-        group.versions = list(map(_version, group.parameters))
-        return out
-
-    def _fill(self, group: Group, addresses: list[int], kept: list[Any]) -> list[int]:
-        """Fill the table of weights anew; give no addresses where it serves this once only."""
-        rows = array("q")
+    def _fill(self, group: Group) -> list[Any]:
+        """Fill the table of weights anew, and give what lies at its addresses."""
+        rows, kept = array("q"), []
         for place, parameter in zip(group.places, group.parameters, strict=True):
             values = self._dense(parameter)
             copy = self._copies[place]
@@ -149,7 +139,9 @@ class ProcessorReader:
             kept.append(values)
         group.weights = rows
         # A shard has no address of its own, and what was gathered lies elsewhere next time.
-        return addresses if list(rows[::_TABLE]) == addresses else []
+        addresses = [each.data_ptr() for each in group.parameters]
+        group.is_steady = rows[::_TABLE].tolist() == addresses
+        return kept
 
     def _dense(self, tensor: Any) -> Any:
         """Give its numbers without gaps, in any order; copied only where they lie scattered."""

@@ -11,7 +11,7 @@ class Scaling:
 
     def __init__(self, scaler: Any = None) -> None:
         """Take the scaler that was handed in; without one it is looked for when needed."""
-        self._scaler, self.is_sought = scaler, scaler is not None
+        self.scaler, self.is_sought = scaler, scaler is not None
 
     def look(self, optimizer: Any) -> None:
         """Find the scaler of an optimizer, once, at the first step.
@@ -24,7 +24,7 @@ class Scaling:
             if type(each).__name__ == "GradScaler" and id(optimizer) in getattr(
                 each, "_per_optimizer_states", ()
             ):
-                self._scaler = each
+                self.scaler = each
                 return
 
     def of(self, optimizer: Any) -> tuple[Any, bool] | None:
@@ -32,7 +32,7 @@ class Scaling:
         inside = getattr(optimizer, "grad_scale", None)
         if inside is not None:  # an optimizer that unscales within its own step
             return inside, True
-        scaler = self._scaler
+        scaler = self.scaler
         if scaler is None or not scaler.is_enabled():
             return None
         scale = getattr(scaler, "_scale", None)
@@ -43,4 +43,4 @@ class Scaling:
 
     def close(self) -> None:
         """Let go of it."""
-        self._scaler = None
+        self.scaler = None

@@ -1,5 +1,6 @@
 /* The loops for x86-64 processors with AVX-512, where GCC's own choices cost a third:
-   it widens floats in halves, counts in vectors instead of masks, and unpacks BF16 the long way. */
+   it widens floats in halves, counts in vectors instead of masks, finds the higher of two by a
+   mask and a move, and unpacks BF16 the long way. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,popcnt")))
@@ -9,6 +10,13 @@
 #define WIDEN(x) (vd) _mm512_cvtps_pd((__m256)(x))
 #define FMA(a, b, c) (vd) _mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
 #define LARGER(a, b) (vd) _mm512_max_pd((__m512d)(a), (__m512d)(b))
+#define HIGHER(a, b) (vi) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
+#define COUNT_ZEROS(count, bits)                                                                 \
+    (vi) _mm512_mask_add_epi32((__m512i)(count), _mm512_testn_epi32_mask((__m512i)(bits),         \
+                               (__m512i)(bits)), (__m512i)(count), _mm512_set1_epi32(1))
+#define SUM_LANES(x) _mm512_reduce_add_ps((__m512)(x))
+#define COUNT_LANES(x) _mm512_reduce_add_epi32((__m512i)(x))
+#define HIGHEST_LANE(x) _mm512_reduce_max_epi32((__m512i)(x))
 #define LOAD_F16(p) WIDEN(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
 
 /* Two BF16 share a 32-bit word: shifting gives one F32, masking the other. Sums do not mind

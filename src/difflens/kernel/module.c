@@ -1,22 +1,15 @@
 /* What Python sees of the kernel: buffers in, a state filled; no arithmetic here. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "module.h"
 
 #include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "scan.h"
 
 static const char *const names[DTYPES] = {
     [BOOL] = "BOOL", [U8] = "U8", [I8] = "I8", [U16] = "U16", [I16] = "I16", [U32] = "U32",
     [I32] = "I32", [U64] = "U64", [I64] = "I64", [F4] = "F4", [F8_E4M3] = "F8_E4M3",
     [F8_E5M2] = "F8_E5M2", [F8_E4M3FNUZ] = "F8_E4M3FNUZ", [F8_E5M2FNUZ] = "F8_E5M2FNUZ",
     [F8_E8M0] = "F8_E8M0", [F16] = "F16", [BF16] = "BF16", [F32] = "F32", [F64] = "F64",
-};
-
-struct module_state {
-    const struct loops *loops;
 };
 
 /* The parts of a complex number are scanned as floats: DTYPES where the name is unknown. */
@@ -177,52 +170,6 @@ static PyObject *same_bytes(PyObject *module, PyObject *args)
     return PyBool_FromLong(same);
 }
 
-/* One tensor to read: addresses, because tensors of a training step change place every step and
-   a buffer for each would cost more than the reading itself. */
-struct tensor {
-    int64_t bytes, copy, count, type;
-};
-
-static PyObject *read_all(PyObject *module, PyObject *args)
-{
-    const struct loops *loops = ((struct module_state *)PyModule_GetState(module))->loops;
-    static const enum dtype types[] = {F64, F32, F16, BF16};
-    Py_buffer table, out;
-    if (!PyArg_ParseTuple(args, "y*w*", &table, &out)) return NULL;
-    Py_ssize_t n = table.len / (Py_ssize_t)sizeof(struct tensor);
-    int good = table.len % (Py_ssize_t)sizeof(struct tensor) == 0
-               && out.len == n * (Py_ssize_t)sizeof(struct look);
-    int64_t total = 0;
-    for (Py_ssize_t i = 0; good && i < n; i++) {
-        struct tensor each;
-        memcpy(&each, (const char *)table.buf + i * (Py_ssize_t)sizeof each, sizeof each);
-        good = each.count >= 0 && each.type >= 0 && each.type < 4 && (each.bytes || !each.count);
-        total += each.count / 2; /* halves, so that no sum of counts overflows */
-    }
-    if (good) {
-        /* Letting go of the interpreter costs up to 5 ms where another thread takes it: not worth
-           it for what is read in a tenth of one. */
-        PyThreadState *threads = total > 1 << 19 ? PyEval_SaveThread() : NULL;
-        for (Py_ssize_t i = 0; i < n; i++) {
-            struct tensor each;
-            struct look look = {0};
-            memcpy(&each, (const char *)table.buf + i * (Py_ssize_t)sizeof each, sizeof each);
-            if (each.count)
-                loops->read(types[each.type], (const uint8_t *)(intptr_t)each.bytes,
-                            (uint8_t *)(intptr_t)each.copy, (size_t)each.count, &look);
-            memcpy((char *)out.buf + i * (Py_ssize_t)sizeof look, &look, sizeof look);
-        }
-        if (threads) PyEval_RestoreThread(threads);
-    } else {
-        PyErr_Format(PyExc_ValueError, "a table of %zd bytes and %zd for the answer do not fit",
-                     table.len, out.len);
-    }
-    PyBuffer_Release(&table);
-    PyBuffer_Release(&out);
-    if (!good) return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef methods[] = {
     {"scan", scan, METH_VARARGS,
      "scan(left, right, left_dtype, right_dtype, epsilon, state)\n\n"
@@ -230,10 +177,22 @@ static PyMethodDef methods[] = {
     {"scan_files", scan_files, METH_VARARGS,
      "scan_files((file, offset, dtype), (file, offset, dtype), count, epsilon, looking, state)\n\n"
      "Read and scan; while looking, pass over equal bytes. Are all of them equal?"},
-    {"read", read_all, METH_VARARGS,
+    {"read", difflens_read, METH_VARARGS,
      "read(table, out)\n\n"
      "Read tensors at (address, copy or 0, count, type) into squares, magnitudes, largest,\n"
      "nonfinite, zeros, moves; a copy is compared with and refreshed."},
+    {"read_gradients", difflens_read_gradients, METH_VARARGS,
+     "read_gradients(parameters, dtypes, table, out)\n\n"
+     "Put the addresses of gradients into the table and read them; False where one is not usual."},
+    {"read_weights", difflens_read_weights, METH_VARARGS,
+     "read_weights(parameters, versions, table, out)\n\n"
+     "Read parameters and keep their versions; False where one is not where the table has it."},
+    {"are_as_read", difflens_are_as_read, METH_VARARGS,
+     "are_as_read(parameters, versions)\n\nAre these still the versions of the parameters?"},
+    {"bytes_of", difflens_bytes_of, METH_VARARGS,
+     "bytes_of(tensor, dtype, count, size)\n\n"
+     "Copy the first bytes of a tensor; None where it is not of that dtype and count, in memory,\n"
+     "without gaps."},
     {"merge", merge, METH_VARARGS,
      "merge(state, later)\n\nAdd the state of the elements that follow."},
     {"same_bytes", same_bytes, METH_VARARGS,
@@ -250,8 +209,16 @@ static int start(PyObject *module)
         PyErr_Format(PyExc_RuntimeError, "this processor cannot run the loops named '%s'", level);
         return -1;
     }
-    ((struct module_state *)PyModule_GetState(module))->loops = loops;
+    struct module_state *state = PyModule_GetState(module);
+    state->loops = loops;
+    if (difflens_start_tensors(state) < 0) return -1;
     return PyModule_AddStringConstant(module, "NAME", loops->name);
+}
+
+static void stop(void *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    for (int i = 0; state && i < QUESTIONS; i++) Py_CLEAR(state->questions[i]);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, start}, {0, NULL}};
@@ -263,6 +230,7 @@ static struct PyModuleDef definition = {
     .m_size = sizeof(struct module_state),
     .m_methods = methods,
     .m_slots = slots,
+    .m_free = stop,
 };
 
 PyMODINIT_FUNC PyInit__scan(void)

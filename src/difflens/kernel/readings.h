@@ -16,12 +16,19 @@ struct NAME(part) {
     int64_t zeros;
 };
 
+#ifndef HIGHER
 INLINE vi NAME(higher)(vi a, vi b)
 {
     vi pick = a > b;
     return (a & pick) | (b & ~pick);
 }
+#define HIGHER(a, b) NAME(higher)(a, b)
+#endif
+#ifndef COUNT_ZEROS
+#define COUNT_ZEROS(count, bits) ((count) - ((bits) == 0))
+#endif
 
+#ifndef SUM_LANES
 INLINE double NAME(sum_wide)(vw x)
 {
     double sum = 0;
@@ -29,11 +36,28 @@ INLINE double NAME(sum_wide)(vw x)
     return sum;
 }
 
-/* The bits of magnitudes are in the order of the magnitudes, and a NaN is above them all. */
-INLINE float NAME(top)(vi bits)
+INLINE int32_t NAME(count_wide)(vi x)
+{
+    int32_t sum = 0;
+    for (int lane = 0; lane < NAME(WIDE); lane++) sum += x[lane];
+    return sum;
+}
+
+INLINE int32_t NAME(most)(vi bits)
 {
     int32_t most = 0;
     for (int lane = 0; lane < NAME(WIDE); lane++) most = bits[lane] > most ? bits[lane] : most;
+    return most;
+}
+#define SUM_LANES(x) NAME(sum_wide)(x)
+#define COUNT_LANES(x) NAME(count_wide)(x)
+#define HIGHEST_LANE(x) NAME(most)(x)
+#endif
+
+/* The bits of magnitudes are in the order of the magnitudes, and a NaN is above them all. */
+INLINE float NAME(top)(vi bits)
+{
+    int32_t most = HIGHEST_LANE(bits);
     float value;
     memcpy(&value, &most, 4);
     return value;
@@ -55,21 +79,20 @@ INLINE struct NAME(part) NAME(part_of)(const float *x, const float *copy, size_t
                 memcpy(&before, copy + i + k * NAME(WIDE), sizeof before);
                 vw move = value - before;
                 moves[k] += move * move;
-                far[k & 1] = NAME(higher)((vi)move & INT32_MAX, far[k & 1]);
+                far[k & 1] = HIGHER((vi)move & INT32_MAX, far[k & 1]);
             } else {
                 magnitudes[k & 1] += (vw)bits;
-                zeros[k & 1] -= bits == 0;
+                zeros[k & 1] = COUNT_ZEROS(zeros[k & 1], bits);
             }
-            largest[k & 1] = NAME(higher)(bits, largest[k & 1]);
+            largest[k & 1] = HIGHER(bits, largest[k & 1]);
         }
     }
     struct NAME(part) part = {
-        NAME(sum_wide)((squares[0] + squares[1]) + (squares[2] + squares[3])),
-        NAME(sum_wide)(magnitudes[0] + magnitudes[1]),
-        NAME(sum_wide)((moves[0] + moves[1]) + (moves[2] + moves[3])),
-        NAME(top)(NAME(higher)(largest[0], largest[1])),
-        NAME(top)(NAME(higher)(far[0], far[1])), 0};
-    for (int lane = 0; lane < NAME(WIDE); lane++) part.zeros += zeros[0][lane] + zeros[1][lane];
+        SUM_LANES((squares[0] + squares[1]) + (squares[2] + squares[3])),
+        SUM_LANES(magnitudes[0] + magnitudes[1]),
+        SUM_LANES((moves[0] + moves[1]) + (moves[2] + moves[3])),
+        NAME(top)(HIGHER(largest[0], largest[1])),
+        NAME(top)(HIGHER(far[0], far[1])), COUNT_LANES(zeros[0] + zeros[1])};
     for (size_t i = whole; i < n; i++) {
         float size = __builtin_fabsf(x[i]), move = moving ? __builtin_fabsf(x[i] - copy[i]) : 0;
         part.squares += (double)size * size;

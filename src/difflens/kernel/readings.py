@@ -32,6 +32,65 @@ def read(table: Any, out: Any) -> None:
         answer[:] = _look(address, copy, count, code) if count else 0.0
 
 
+def read_gradients(parameters: list[Any], dtypes: list[Any], table: Any, out: Any) -> bool:
+    """Put the addresses of gradients into the table and read them; False where one is not usual.
+
+    That is one that is missing, of another dtype or size, elsewhere than in memory, or with gaps.
+    """
+    import numpy as np
+
+    kept = [each.grad for each in parameters]
+    rows = np.frombuffer(table, np.int64).reshape(-1, 4)
+    try:
+        asked = zip(kept, dtypes, rows[:, 2].tolist(), strict=True)
+        usual = all(_is_usual(*each) for each in asked)
+        addresses = [each.data_ptr() for each in kept] if usual else []
+    except (TypeError, RuntimeError):  # one without an address, such as a sparse one
+        return False
+    if usual:
+        rows[:, 0] = addresses
+        read(table, out)
+    return usual
+
+
+def read_weights(parameters: list[Any], versions: Any, table: Any, out: Any) -> bool:
+    """Read parameters and keep their versions; False where one is not where the table has it."""
+    import numpy as np
+
+    known = np.frombuffer(table, np.int64).reshape(-1, 4)[:, 0].tolist()
+    if [each.data_ptr() for each in parameters] != known:
+        return False
+    read(table, out)
+    np.frombuffer(versions, np.int64)[:] = [each._version for each in parameters]  # noqa: SLF001
+    return True
+
+
+def are_as_read(parameters: list[Any], versions: Any) -> bool:
+    """Tell whether these are still the versions of the parameters."""
+    import numpy as np
+
+    now = [each._version for each in parameters]  # noqa: SLF001
+    return bool(now == np.frombuffer(versions, np.int64).tolist())
+
+
+def bytes_of(tensor: Any, dtype: Any, count: int, size: int) -> bytes | None:
+    """Copy the first bytes of a tensor; None where it is not of that dtype and count, or apart."""
+    if not _is_usual(tensor, dtype, count):
+        return None
+    return ctypes.string_at(tensor.data_ptr(), size) if size else b""
+
+
+def _is_usual(tensor: Any, dtype: Any, count: int) -> bool:
+    """Is it of this dtype and size, in memory, without gaps?"""
+    return bool(
+        tensor is not None
+        and tensor.dtype is dtype
+        and tensor.is_cpu
+        and tensor.is_contiguous()
+        and tensor.numel() == count
+    )
+
+
 def _look(address: int, copy: int, count: int, code: int) -> tuple[float, ...]:
     import numpy as np
 

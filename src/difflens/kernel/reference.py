@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .layout import COUNTS, FIELDS, STATE, VALUES
-from .readings import read as read  # noqa: PLC0414  part of this kernel, in a file of its own
+from .readings import (  # noqa: F401  parts of this kernel, in a file of their own
+    are_as_read,
+    bytes_of,
+    read,
+    read_gradients,
+    read_weights,
+)
 
 NAME = "numpy"
 

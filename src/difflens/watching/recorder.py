@@ -143,7 +143,7 @@ class Recorder:
 
     def _keep_all(self, readings: list[Any]) -> None:
         """Keep readings: made into frames and written some at a time."""
-        begun, frames = time.thread_time(), list[Frame]()
+        begun, frames, looks = time.thread_time(), list[Frame](), self.alarm.is_on
         for each, made in zip(readings, self._made(readings), strict=True):
             if made is None:
                 continue
@@ -152,9 +152,9 @@ class Recorder:
             except Exception as error:  # noqa: BLE001  the others are not lost with it
                 self._lose(error)
                 continue
-            if len(frames) * frames[-1].layers.nbytes > _WRITTEN_TOGETHER:
+            if len(frames) * self._frame_bytes > _WRITTEN_TOGETHER:
                 self._write(frames)
-            if self.alarm.is_due(each.step):
+            if looks and self.alarm.is_due(each.step):
                 self._write(frames)
                 begun += self._look(each.step)
         self._write(frames)
@@ -180,14 +180,15 @@ class Recorder:
 
     def _add(self, frames: list[Frame], reading: Any, given: Any, layers: Any) -> None:
         """Make a frame behind those not yet written, which are, where a new scalar comes."""
-        scalars, is_new = self._names.take(given)
-        if is_new:
-            self._write(frames)
-            self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
+        if not self._places.keys() >= given.keys():
+            given, is_new = self._names.take(given)
+            if is_new:
+                self._write(frames)
+                self._describe(msgspec.structs.replace(self.info, scalars=self._names.known))
         if layers.shape != self._shape:
             raise ValueError(f"a block of {layers.shape}, the run has {self._shape}")
-        values = no_scalars(len(self.info.scalars))
-        for name, value in scalars.items():
+        values = self._no_scalars.copy()
+        for name, value in given.items():
             values[self._places[name]] = value
         number, times = self._sequence + len(frames), (reading.wall_time, reading.monotonic_time)
         frames.append(Frame(number, reading.step, *times, values, layers))
@@ -238,7 +239,9 @@ class Recorder:
     def _learn(self, info: RunInfo) -> None:
         """Know how frames are laid out from now on."""
         self.info, self._shape = info, (len(info.fields), len(info.layers))
+        self._frame_bytes = 4 * self._shape[0] * self._shape[1]
         self._places = {name: place for place, name in enumerate(info.scalars)}
+        self._no_scalars = no_scalars(len(info.scalars))
 
     def _describe(self, info: RunInfo) -> None:
         self._names.take(dict.fromkeys(info.scalars, 0.0))
