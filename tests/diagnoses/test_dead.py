@@ -41,3 +41,12 @@ def test_dead_units_of_a_run_that_rose_at_first_and_learned_since_are_no_fault()
     losses = np.concatenate([[8.0, 12.0, 25.0, 18.0, 15.0, 12.0, 9.0], falling(150, end=0.1)])
 
     assert asked("dead", recorded(losses, act_dead=SHARE)) == []
+
+
+def test_a_layer_whose_bias_alone_gets_a_gradient_has_dead_units_before_it():
+    gradients = np.where(np.arange(12) == 11, 1e-2, 0.0)
+
+    found = only("dead", recorded(falling(60), grad_l2=gradients))
+
+    assert found.layers[:2] == ("hidden.4.weight", "hidden.3.weight")
+    assert asked("not-training", recorded(falling(60), grad_l2=gradients)) == []

@@ -93,15 +93,24 @@ def test_an_optimiser_that_holds_none_of_the_parameters_is_told():
     assert (found.severity, found.fix.code) == ("critical", "add_to_optimizer")
 
 
-def test_steps_that_leave_the_held_back_loss_exactly_as_it_was_are_put_back():
-    values = np.where(np.arange(120) % 20 == 0, 2.273, np.nan)
+def test_gradients_of_exactly_zero_everywhere_are_told_where_the_last_layer_is_linear():
+    silent = {"grad_l2": 0.0, "update_l2": 0.0, "scalars": {"optimizer_steps": 1.0}}
 
-    found = only("not-training", recorded(level(120), scalars={"val_loss": values}))
+    found = only("not-training", recorded(level(20), facts={"final_module": "Linear"}, **silent))
 
-    assert "put back" in found.cause
+    assert "exactly zero" in found.text
+    assert (
+        asked("not-training", recorded(level(20), facts={"final_module": "ReLU"}, **silent)) == []
+    )
 
 
-def test_a_held_back_loss_that_moves_a_little_is_not_put_back():
-    values = np.where(np.arange(120) % 20 == 0, 2.273 + 1e-6 * np.arange(120), np.nan)
+def test_layers_that_get_gradients_and_move_by_a_millionth_of_others_stand_still_in_effect():
+    updates = np.where(np.arange(12) < 10, 1e-9, 1e-2)
 
-    assert asked("not-training", recorded(level(120), scalars={"val_loss": values})) == []
+    found = only("not-training", recorded(falling(60), update_l2=updates))
+
+    assert found.layers[0] == "hidden.0.weight"
+    assert "hidden.5.weight" not in found.layers
+    assert (
+        asked("not-training", recorded(falling(60), update_l2=10 * np.maximum(updates, 1e-4))) == []
+    )

@@ -81,3 +81,13 @@ def test_one_step_of_a_rate_far_above_the_others_that_did_nothing_is_no_fault():
     rates = np.where(np.arange(100) == 59, 0.08, 1e-3)
 
     assert asked("spike", recorded(1.2 * noise(100, 0.1, 1), scalars={"lr": rates})) == []
+
+
+def test_weights_that_leap_without_a_step_are_overwritten_and_named():
+    weights = np.where((np.arange(100)[:, None] >= 60) & (np.arange(12) == 4), 900.0, 1.0)
+    losses = np.where(np.arange(100) < 60, 0.1, 90.0)
+
+    found = only("spike", recorded(losses, weight_l2=weights, update_l2=1e-3))
+
+    assert found.layers == ("hidden.2.weight",)
+    assert found.fix.code == "rewind_and_skip"

@@ -1,3 +1,4 @@
+import numpy as np
 from diagnoses.histories import asked, only
 
 from difflens.testing.histories import falling, faulty, level, network, recorded
@@ -20,9 +21,23 @@ def test_zero_weights_of_a_network_that_learns_are_no_fault():
 
 
 def test_weights_of_one_constant_are_told_by_gradients_that_are_all_alike():
-    alike = recorded(level(20), grad_max_abs=1e-3, grad_mean_abs=1e-3)
-    drawn = recorded(level(20), grad_max_abs=4e-3, grad_mean_abs=1e-3)
-    learns = recorded(falling(60), grad_max_abs=1e-3, grad_mean_abs=1e-3)
+    sizes = np.geomspace(1e-3, 1e-2, 12)
+    alike = recorded(level(20), grad_max_abs=sizes, grad_mean_abs=sizes)
+    drawn = recorded(level(20), grad_max_abs=4 * sizes, grad_mean_abs=sizes)
+    learns = recorded(falling(60, pace=0.06), grad_max_abs=sizes, grad_mean_abs=sizes)
 
     assert only("symmetry", alike).fix.code == "reinitialise"
     assert asked("symmetry", drawn) == asked("symmetry", learns) == []
+
+
+def test_elements_clipped_to_one_bound_in_every_layer_are_not_symmetry():
+    clipped = recorded(level(20), grad_max_abs=1e-5, grad_mean_abs=1e-5)
+
+    assert asked("symmetry", clipped) == asked("vanishing", clipped) == []
+
+
+def test_units_that_start_alike_are_told_where_the_loss_rests_high():
+    sizes = np.geomspace(1e-3, 1e-2, 12)
+    found = recorded(falling(120, end=1.0, pace=0.1), grad_max_abs=sizes, grad_mean_abs=sizes)
+
+    assert only("symmetry", found).fix.code == "reinitialise"

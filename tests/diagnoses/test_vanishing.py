@@ -144,3 +144,18 @@ def test_decay_that_takes_the_weights_is_told_of_a_regression_that_rests_at_a_co
                        optimizer={"name": "SGD", "weight_decay": 1.0})  # fmt: skip
 
     assert only("vanishing", history).fix.code == "regularise"
+
+
+def test_weights_that_a_penalty_takes_away_are_told_without_a_decay():
+    weights = np.maximum(0.9 ** np.arange(120), 0.01)
+
+    found = only("vanishing", recorded(level(120), weight_l2=weights))
+
+    assert "lost more than half" in found.text
+    assert asked("lr-high", recorded(level(120), weight_l2=weights, update_l2=0.1 * weights)) == []
+
+
+def test_small_gradients_behind_the_end_of_a_schedule_are_not_vanishing():
+    rate = np.where(np.arange(80) < 30, 1e-2, 1e-6)
+
+    assert asked("vanishing", recorded(level(80), scalars={"lr": rate}, grad_l2=1e-8)) == []

@@ -1,7 +1,8 @@
 import numpy as np
 from diagnoses.histories import asked, only, until
 
-from difflens.testing.histories import falling, faulty, noise, recorded
+from difflens.runs import Layer
+from difflens.testing.histories import falling, faulty, level, network, noise, recorded
 
 
 def test_gradients_that_pile_up_are_told_within_ten_steps():
@@ -39,3 +40,64 @@ def test_gradients_that_pile_up_from_some_step_on_are_told_with_that_step():
     )
 
     assert abs(only("wiring", history).since_step - 100) <= 1
+
+
+def test_steps_that_leave_the_held_back_loss_exactly_as_it_was_are_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273, np.nan)
+
+    found = only("wiring", recorded(level(120), scalars={"val_loss": values}))
+
+    assert "put back" in found.cause
+
+
+def test_a_held_back_loss_that_moves_a_little_is_not_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273 + 1e-6 * np.arange(120), np.nan)
+
+    assert asked("wiring", recorded(level(120), scalars={"val_loss": values})) == []
+
+
+def test_a_held_back_loss_that_stands_because_the_rate_has_ended_is_not_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273, np.nan)
+    updates = np.where(np.arange(120) < 20, 1e-2, 0.0)
+
+    assert (
+        asked("wiring", recorded(level(120), scalars={"val_loss": values}, update_l2=updates)) == []
+    )
+
+
+def test_weights_that_leap_back_again_and_again_are_written_by_something_else():
+    weights = 1.0 + 4 * (np.arange(60) % 20) / 20
+
+    found = only("wiring", recorded(falling(60), weight_l2=weights, update_l2=0.21))
+
+    assert "far more than their update" in found.text
+    assert asked("wiring", recorded(falling(60), weight_l2=weights, update_l2=2.0)) == []
+
+
+def test_biases_that_never_leave_zero_are_steps_that_are_taken_back():
+    weights = np.where(np.arange(12) % 2, 1e-3, 1.0)
+
+    found = only("wiring", recorded(level(80), weight_l2=weights, update_l2=1e-3))
+
+    assert "taken back" in found.text
+    assert asked("wiring", recorded(falling(80), weight_l2=weights, update_l2=1e-3)) == []
+
+
+def test_a_first_step_several_times_the_rate_times_its_gradient_is_taken_several_times():
+    given = {"optimizer": {"name": "SGD"}, "scalars": {"lr": 0.1}, "grad_l2": 0.02}
+
+    found = only("wiring", recorded(falling(20), update_l2=0.008, **given))
+
+    assert found.evidence["times"] == 4
+    assert asked("wiring", recorded(falling(20), update_l2=0.0038, **given)) == []
+
+
+def test_batch_norms_that_never_learn_what_they_see_leave_held_back_data_at_guessing():
+    norm = Layer("norm.weight", (32,), "BatchNorm1d", "weight", 1, "F32", optimised=True)
+    values = np.where(np.arange(120) % 20 == 19, 2.4 + 1e-3 * np.arange(120), np.nan)
+    history = {"scalars": {"val_loss": values}, "facts": {"output": {"shape": [32, 10]}}}
+
+    found = only("wiring", recorded(falling(120), layers=(*network(), norm), **history))
+
+    assert found.layers == ("norm.weight",)
+    assert asked("wiring", recorded(falling(120), **history)) == []

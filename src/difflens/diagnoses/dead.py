@@ -10,11 +10,12 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import harm
+from .signs.harms import Harm, harm
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.rates import lower
 from .signs.sight import Sight, sight
+from .signs.silence import starved
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("dead", policy, THRESHOLDS)
     seen = sight(history)
     told = harm(seen.loss, least=limit["points"])
-    found = _by_activity(seen, limit) or _by_gradient(seen, limit)
+    cut = _starved(seen)
+    if cut is not None and told is None:
+        told = Harm("starved", cut.since, 1.0, "no layer behind them learns but by its bias")
+    found = _by_activity(seen, limit) or cut or _by_gradient(seen, limit)
     if found is None or told is None or told.kind == "broken":
         return
     from_start = found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
@@ -69,6 +73,17 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         if from_start
         else lower(seen, 0.1),
     )  # fmt: skip
+
+
+def _starved(seen: Sight) -> _Dead | None:
+    """Take for dead what stands before a layer whose inputs are all exactly zero."""
+    columns = starved(seen)
+    norms = seen.history.course.field("grad_l2")
+    if not columns or norms is None:
+        return None
+    since = min(_zero_since(seen, norms[:, i]) for i in columns)
+    names = [seen.history.info.layers[i].name for i in columns]
+    return _Dead(names, 1.0, since, "inputs of exactly zero behind them")
 
 
 def _others(names: list[str]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.decay import decay_that_wins
+from .signs.decay import collapsed, decay_that_wins
 from .signs.harms import Harm, broke, lost, rests, stood, stuck
 from .signs.limits import Limits
 from .signs.losses import Losses, levels
@@ -56,7 +56,7 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
     if typical is None or gradient is None or seen.points < 4:
         return
-    if decay_that_wins(seen) is not None:
+    if decay_that_wins(seen) is not None or collapsed(seen) is not None:
         return  # beside weights that decay takes away every step is large
     first = seen.loss.first_by_chance
     if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
@@ -133,7 +133,7 @@ def _broke(seen: Sight, limit: Limits) -> Harm | None:
 
 def _swings(loss: Losses, limit: Limits) -> Harm | None:
     """Does the loss swing widely without getting anywhere?"""
-    if loss.n < 40 or loss.start <= 0:
+    if loss.n < 40 or loss.start <= 0 or loss.is_signed:
         return None
     late = loss.values[-max(loss.n // 2, 30) :]
     low, middle, high = np.percentile(late, [25, 50, 75])

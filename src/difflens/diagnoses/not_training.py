@@ -10,10 +10,10 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.held_back import held_back_loss
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
+from .signs.silence import is_silent, starved
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ THRESHOLDS = {
     "points": Threshold(5, "points with a positive learning rate over which nothing moved"),
     "stopped_points": Threshold(30, "points without a call of step(), after which it is told of a "
                                 "run that moved before: gradients are gathered over fewer"),
-    "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
-    "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
+    "moving": Threshold(1e-4, "update by weight of a layer that moves"),
+    "still": Threshold(1e-6, "median update by weight of a layer that stands still in effect"),
+    "apart": Threshold(1e-3, "the same by that of the layer that moves most"),
+    "still_points": Threshold(20, "points before that is told of"),
     "share": Threshold(0.01, "share of all parameters that stand still: below, it is told as info"),
 }  # fmt: skip
 
@@ -50,7 +52,7 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     moved = (recorded & (updates[active] != 0)).any(axis=0)
     still = [i for i in meant if not moved[i]]
     if not still:
-        yield from [*_stopped(seen, limit, updates)] or _put_back(seen, limit)
+        yield from [*_stopped(seen, limit, updates)] or _hardly_moves(seen, limit)
         return
     if len(still) == len(meant):
         yield from _nothing_moves(seen, limit, active)
@@ -69,35 +71,6 @@ def _stopped(seen: Sight, limit: Limits, updates: Any) -> Iterator[RunFinding]:
     if seen.points - 1 - last >= limit["stopped_points"]:
         after = np.arange(seen.points) > last
         yield from _nothing_moves(seen, limit, after)
-
-
-def _put_back(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
-    """Find steps that change the weights while the held-back loss stays exactly as it was.
-
-    Then what is measured is not what is trained, or the weights are put back after each step.
-    """
-    held_back, pace = held_back_loss(seen.history), seen.layers.typical_update
-    if held_back is None or held_back.n < limit["same_values"] or pace is None:
-        return
-    values = held_back.values[-int(limit["same_values"]) :]
-    size = float(np.nan_to_num(pace).max(initial=0.0))
-    if float(np.ptp(values)) > 0 or size < limit["moving"]:
-        return
-    yield finding(
-        "not-training",
-        "critical",
-        f"steps change the weights by up to {size:.1g} of their size, and the held-back loss was "
-        f"exactly {float(values[-1]):.4g} {len(values)} times",
-        {"held_back": float(values[-1]), "same_values": len(values),
-         "same_values_threshold": limit["same_values"], "update_by_weight": size},
-        since=int(held_back.steps[-len(values)]),
-        layers=_in_order(seen),
-        cause="the weights are put back after the steps (an average, a checkpoint, a copy), or "
-        "another model than the trained one is measured",
-        advice=["look for code that writes to the weights beside the optimiser",
-                "measure the model that is trained"],
-        signs=[above(len(values), limit["same_values"] / 2)],
-    )  # fmt: skip
 
 
 def _is_never_stepped(history: History) -> bool:
@@ -123,7 +96,8 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
     n = int(active.sum())
     called = None if calls is None else float(np.nansum(calls[active]))
     if called and gradients is not None and not np.nan_to_num(gradients).any():
-        return  # no gradient anywhere: dead, symmetric or cut off at the end, told there
+        yield from _none_arrives(seen)
+        return
     yield finding(
         "not-training",
         "critical",
@@ -142,6 +116,49 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
         signs=[above(n, limit["points"] / 2)],
         fix=Fix("call_step") if not called else Fix("add_to_optimizer", {"layers": []}),
     )  # fmt: skip
+
+
+def _none_arrives(seen: Sight) -> Iterator[RunFinding]:
+    """Tell that every gradient is exactly zero though steps are taken, that of the last layer too.
+
+    Behind a linear last layer no dead unit does that: its bias would still get a gradient.
+    """
+    final = str(seen.history.fact("final_module") or "")
+    if not is_silent(seen) or final not in ("Linear", "Dense"):
+        return  # dead or symmetric, and told there
+    yield finding(
+        "not-training",
+        "critical",
+        f"every gradient was exactly zero at all {seen.points} points, that of the last layer too",
+        {"points": seen.points, "layers_moved": 0},
+        since=int(seen.steps[0]),
+        layers=_in_order(seen),
+        cause="nothing comes back from the loss: it underflows (half precision without a loss "
+        "scale, a tiny weight), is multiplied by zero, or does not depend on the outputs",
+        advice=["look at the loss that backward() is called on", "scale it in half precision"],
+    )
+
+
+def _hardly_moves(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find layers that get gradients as others do and are moved a thousand times less.
+
+    Adam divides gradients by their size, SGD does not: in neither case does a layer whose gradient
+    is not small beside its weights move by a millionth of itself, unless its rate is next to zero.
+    """
+    paces, pulls = seen.layers.update, seen.layers.gradient
+    if paces is None or pulls is None or seen.points < limit["still_points"]:
+        return
+    with np.errstate(invalid="ignore"):
+        pace, pull = median(paces, axis=0), median(pulls, axis=0)
+    known = seen.layers.trained & np.isfinite(pace) & np.isfinite(pull)
+    if not known.any():
+        return
+    fastest, strongest = float(pace[known].max()), float(pull[known].max())
+    still = known & (pace < limit["still"]) & (pace < limit["apart"] * fastest)
+    still &= (pull > 0.01 * strongest) & (fastest > limit["moving"])
+    chosen = [seen.layers.matrices[int(i)] for i in np.flatnonzero(still)]
+    if chosen:
+        yield _told(seen, limit, chosen, "add_to_optimizer")
 
 
 def _in_order(seen: Sight) -> list[str]:
@@ -171,8 +188,8 @@ def _some_stand_still(
 
 def _is_cut(seen: Sight, i: int, gradient: Any) -> bool:
     """Is its gradient exactly zero although units are alive everywhere?"""
-    if np.nan_to_num(gradient, nan=1.0).any():
-        return False
+    if np.nan_to_num(gradient, nan=1.0).any() or starved(seen):
+        return False  # no graph is cut where nothing is active
     share = seen.layers.dead
     if share is None or np.isnan(share[:, i]).all():
         return False

@@ -10,7 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import stuck
+from .signs.harms import Harm, crawls, stuck
 from .signs.held_back import held_back_loss
 from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
@@ -47,7 +47,9 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = limit["recurrent_points" if is_recurrent(history) else "points"]
     told = stuck(seen.loss, least, limit["fall"])
     typical = seen.layers.typical_update
-    if told is None or typical is None or seen.may_be_slow or seen.loss.fall >= limit["fall"]:
+    if seen.loss.fall >= limit["fall"]:
+        told = _crawls(seen, limit)
+    if told is None or typical is None or seen.may_be_slow:
         return
     rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
     if len(rates) and rates[-1] < limit["decay"] * rates.max():
@@ -73,6 +75,17 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
         signs=[below(pace, limit["update"])],
         fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip
+
+
+def _crawls(seen: Sight, limit: Limits) -> Harm | None:
+    """Is the loss, though it falls at every look, still high, while weights have hardly moved?"""
+    typical = seen.layers.typical_update
+    small = typical is not None and float(np.nan_to_num(typical).max(initial=0.0)) < limit["update"]
+    return (
+        crawls(seen.loss, int(limit["steady_points"]))
+        if small and _is_steady(seen, limit)
+        else None
+    )
 
 
 def _is_steady(seen: Sight, limit: Limits) -> bool:

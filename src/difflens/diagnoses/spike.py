@@ -16,6 +16,7 @@ from .signs.limits import Limits
 from .signs.losses import levels
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
+from .signs.writes import writes
 
 if TYPE_CHECKING:
     from ..history.history import History
@@ -34,6 +35,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 _NEXT = 20  # points behind a step in which it shows
+_HIGHER = 1.3  # times the loss before: a write that did harm
 
 
 @diagnosis(needs=("loss",), window=25, thresholds=THRESHOLDS)
@@ -44,7 +46,7 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     loss = seen.loss
     if loss.n <= limit["before"] or loss.start <= 0:
         return
-    known = _known(seen, limit)
+    known = _overwritten(seen) or _known(seen, limit)
     found = None if known is not None else leap(loss, limit)
     if known is not None:
         yield known
@@ -76,6 +78,32 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         fix=Fix("rewind_and_skip", {"step": where if caused else step}) if caused or batch
         else _clip(seen, step),
     )  # fmt: skip
+
+
+def _overwritten(seen: Sight) -> RunFinding | None:
+    """Find one step between which and the next weights changed by far more than their update."""
+    found = writes(seen)
+    if len(found) != 1:
+        return None
+    at = int(np.searchsorted(seen.loss.steps, found[0].step))
+    before, after = seen.loss.values[:at], seen.loss.values[at:][:_NEXT]
+    if len(before) < 3 or len(after) < 3 or np.median(after) < _HIGHER * np.median(before[-20:]):
+        return None
+    height = float(np.median(after) / max(float(np.median(before[-20:])), 1e-300))
+    return finding(
+        "spike",
+        "critical",
+        f"the weights of {found[0].layers[0]} changed at step {found[0].step} by "
+        f"{found[0].times:.3g} times their update, and the loss rose to {height:.3g} times what it "
+        "was",
+        {"times": found[0].times, "height_by_usual": height},
+        since=found[0].step - 1,
+        layers=found[0].layers,
+        cause="something beside the optimiser wrote to the weights: a flipped bit, a bad copy",
+        advice=["rewind to before the step", "check memory, and code that writes to weights"],
+        signs=[above(height, 1.0)],
+        fix=Fix("rewind_and_skip", {"step": found[0].step - 1}),
+    )
 
 
 def _known(seen: Sight, limit: Limits) -> RunFinding | None:

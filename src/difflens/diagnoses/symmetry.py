@@ -10,7 +10,8 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import Harm, stuck
+from .signs.harms import Harm, crawls, rests, stuck
+from .signs.layers import are_clipped
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
@@ -33,7 +34,7 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("symmetry", policy, THRESHOLDS)
     seen = sight(history)
     norms = seen.layers.field("weight_l2")
-    told = stuck(seen.loss, limit["points"])
+    told = stuck(seen.loss, limit["points"]) or rests(seen.loss, 60) or crawls(seen.loss, 60)
     if norms is None or told is None or seen.points < limit["points"] or len(norms[0]) < 2:
         return
     trained = seen.layers.trained
@@ -73,7 +74,7 @@ def _alike(seen: Sight, limit: Limits, told: Harm) -> Iterator[RunFinding]:
     columns = [i for i in np.flatnonzero(seen.layers.trained)
                if 0 < largest[0, i] < limit["flat"] * usual[0, i]
                and min(seen.layers.of(int(i)).shape or (0,)) > 1]  # fmt: skip
-    if not columns:
+    if not columns or are_clipped(seen.layers):
         return
     names = seen.layers.named(columns)
     flatness = float(np.max(largest[0, columns] / usual[0, columns]))

@@ -14,7 +14,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.decay import decay_that_wins
+from .signs.decay import collapsed, decay_that_wins
 from .signs.fading import (
     BOUNDED,
     FIRST,
@@ -26,8 +26,9 @@ from .signs.fading import (
 )
 from .signs.harms import Harm, rests, stood, stuck
 from .signs.inputs import TOO_SMALL, input_size
-from .signs.layers import initial_scales
+from .signs.layers import are_clipped, initial_scales
 from .signs.limits import Limits
+from .signs.rates import has_ended
 from .signs.recurrence import biased_gates, wrong_memory
 from .signs.sight import Sight, sight
 from .signs.wording import below, finding
@@ -83,6 +84,8 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
     size = input_size(seen)
     if seen.is_warming_up or (size is not None and size < TOO_SMALL):
         return  # where next to nothing goes in, nothing can fade
+    if are_clipped(seen.layers) or has_ended(seen):
+        return  # a bound, or the end of a schedule, keeps the steps small
     found: list[RunFinding] = []
     if told is not None:
         found = (
@@ -98,22 +101,23 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
 
 def _decayed(seen: Sight, told: Harm) -> list[RunFinding]:
     """Find weights that decay takes away faster than gradients build them."""
-    decay = decay_that_wins(seen)
-    if decay is None:
+    decay, left = decay_that_wins(seen), collapsed(seen)
+    if decay is None and left is None:
         return []
+    under = "" if decay is None else f" under a decay of {decay:.3g}"
     return [
         finding(
             "vanishing",
             "critical" if seen.loss.n >= _LASTING else "warning",
-            f"the weights lost more than half of their size under a decay of {decay:.3g}; "
-            f"{told.said}",
-            {"weight_decay": decay, "loss_fall": told.figure},
+            f"the weights lost more than half of their size{under}; {told.said}",
+            {"weight_decay": decay, "left": left, "loss_fall": told.figure},
             since=told.since,
             layers=seen.layers.named(np.flatnonzero(seen.layers.trained)),
-            cause="weight decay takes more from the weights than gradients give them, until "
-            "nothing passes through",
-            advice=["lower the weight decay to 0.01 (AdamW) or 0.0001 (SGD)"],
-            fix=Fix("regularise", {"weight_decay": _SOUND_DECAY}),
+            cause="weight decay, or a penalty in the loss, takes more from the weights than "
+            "gradients give them, until nothing passes through",
+            advice=["lower the weight decay to 0.01 (AdamW) or 0.0001 (SGD)",
+                    "lower the weight of penalties in the loss"],
+            fix=None if decay is None else Fix("regularise", {"weight_decay": _SOUND_DECAY}),
         )
     ]  # fmt: skip
 
@@ -139,7 +143,8 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     faintest = float(ratios[faint].min())
     if limit["ratio"] <= faintest and seen.loss.n < limit["sigmoid_points"] and not first:
         return []
-    order = sorted(faint, key=lambda i: (ratios[i], i))
+    # The first of those that are faint alike: what fades is lost on the way to the input.
+    order = sorted(faint, key=lambda i: (round(float(np.log10(max(ratios[i], 1e-30))) / 2), i))
     bounded = layers.of(int(columns[0])).activation in BOUNDED
     return [
         finding(

@@ -10,7 +10,9 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .looping.weights import put_back, repeated
 from .signs.harms import harm
+from .signs.held_back import held_back_loss, left_behind
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
@@ -24,10 +26,19 @@ THRESHOLDS = {
     "roughness": Threshold(
         0.1, "median change of ln of the gradient norm from point to point, about its trend: a sum "
         "over steps is smooth, the gradient of a batch is not; twice as much where the norm grew"),
+    "writes": Threshold(2, "times that weights changed by far more than their update"),
+    "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
+    "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
+    "repeated": Threshold(2.5, "first step by what its gradient and the rate make"),
+    "far": Threshold(0.9, "lowest held-back loss by the first training loss (or guessing), behind "
+                     "batch norms: what they learned to expect is not what they get"),
+    "fall": Threshold(0.7, "share by which the training loss fell meanwhile"),
+    "far_values": Threshold(4, "held-back values, all of them as far"),
     "growth": Threshold(
         1.25, "growth of the gradient norm over the first points: sums grow, gradients "
         "that are cleared after the forward pass, which is fine, do not"),
 }  # fmt: skip
+_APART = 3.0  # times the training loss
 
 
 @diagnosis(needs=(), window=8, thresholds=THRESHOLDS)
@@ -36,7 +47,8 @@ def wiring(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("wiring", policy, THRESHOLDS)
     seen = sight(history)
     yield from _piled_up(seen, limit)
-    yield from _in_eval_mode(seen)
+    yield from [*_in_eval_mode(seen)] or _other_statistics(seen, limit)
+    yield from put_back(seen, limit) or repeated(seen, limit)
 
 
 def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
@@ -120,6 +132,36 @@ def _in_eval_mode(seen: Sight) -> Iterator[RunFinding]:
         signs=[above(len(names), 0.5)],
         fix=Fix("train_mode"),
     )  # fmt: skip
+
+
+def _other_statistics(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find a network with batch norms that is far worse than guessing wherever it is measured.
+
+    It learns in training mode. In evaluation mode its norms take statistics they have kept; where
+    these are wrong, outputs are far off, and far more so than of what is merely not learned.
+    """
+    norms = [layer.name for layer in seen.history.info.layers if "BatchNorm" in layer.kind]
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if not norms or held_back is None or held_back.n < limit["far_values"] or loss.start <= 0:
+        return
+    lowest = float(held_back.values.min()) / max(abs(loss.reference), 1e-300)
+    if lowest < limit["far"] or loss.fall < limit["fall"]:
+        return
+    if left_behind(loss, held_back, _APART, 0.0) is None:
+        return
+    yield finding(
+        "wiring",
+        "warning",
+        f"the training loss fell to {loss.now:.3g}, and the held-back loss was never below "
+        f"{lowest:.3g} times where training began",
+        {"held_back_by_start": lowest, "far_threshold": limit["far"], "values": held_back.n},
+        since=int(held_back.steps[0]),
+        layers=norms,
+        cause="batch norms evaluate with statistics that they never learned: their momentum is "
+        "next to zero, or they were in evaluation mode",
+        advice=["take the default momentum of the norms", "compare both modes on one batch"],
+        signs=[above(lowest, limit["far"] / 2)],
+    )
 
 
 def _layers_of(seen: Sight, modules: list[str]) -> list[str]:

@@ -12,6 +12,8 @@ from ..signs.nonfinite import broke_in_the_loss
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
+_HUGE = 1e3  # spread of inputs that may overflow by themselves
+
 
 def alike(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a batch all of whose examples are one and the same: nothing tells them apart."""
@@ -44,6 +46,8 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     if told.kind == "broken" and broke_in_the_loss(seen.history):
         return []
+    if not seen.loss.n and spread < _HUGE:
+        return []  # before any step, sound weights make no infinities of such inputs
     targets = target_size(seen)
     large = targets is not None and targets >= limit["scale"]
     return [

@@ -9,11 +9,13 @@ from ..signs.decay import decay_that_wins
 from ..signs.harms import crawls, stuck
 from ..signs.held_back import (
     has_followed,
+    has_soured,
     held_back_loss,
     is_blind,
     is_by_heart,
     is_flat,
     left_behind,
+    worse_than_guessing,
 )
 from ..signs.limits import Limits
 from ..signs.losses import Losses
@@ -73,7 +75,8 @@ def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
     if held_back is None or has_followed(loss, held_back) or loss.n < limit["blind_points"]:
         return []
     found = left_behind(loss, held_back, limit["apart"], 0.0)
-    if found is None or loss.fall < limit["blind_fall"]:
+    found = found or worse_than_guessing(loss, held_back, limit["apart"])
+    if found is None or loss.fall < limit["blind_fall"] or has_soured(loss, held_back):
         return []
     return [
         finding(
@@ -100,7 +103,7 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
     loss, held_back = seen.loss, held_back_loss(seen.history)
     if held_back is None or loss.chance is None or held_back.n < 2 * limit["blind_values"]:
         return []
-    least = limit["points"] if not is_recurrent(seen.history) else limit["recurrent_points"]
+    least = _least_of(seen, limit)
     told = crawls(loss, int(1.5 * least))
     if told is None or loss.now <= 0:
         return []
@@ -136,7 +139,7 @@ def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
     loss, held_back = seen.loss, held_back_loss(seen.history)
     if loss.chance is None or held_back is None or held_back.n < 2 * limit["blind_values"]:
         return []
-    least = limit["points"] if not is_recurrent(seen.history) else limit["recurrent_points"]
+    least = _least_of(seen, limit)
     told = crawls(loss, int(1.5 * least)) if 0 <= loss.fall < 1 - limit["noisy"] else None
     half = held_back.values[held_back.n // 2 :]
     third = max(len(half) // 3, 1)
@@ -174,6 +177,12 @@ def _least(seen: Sight, limit: Limits, blind: bool, heart: bool) -> int:
     if is_recurrent(seen.history) and not heart:
         points = max(points, int(limit["far_points"]))
     return max(points, limit["examples"] // seen.batch) if seen.batch else points
+
+
+def _least_of(seen: Sight, limit: Limits) -> int:
+    """Say how many points must pass before a loss that rests is doubted."""
+    least = int(limit["recurrent_points" if is_recurrent(seen.history) else "points"])
+    return max(least, int(limit["examples"]) // seen.batch) if seen.batch else least
 
 
 def _healthy_pace(seen: Sight, limit: Limits) -> float | None:

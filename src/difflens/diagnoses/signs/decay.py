@@ -12,6 +12,7 @@ _LOSING = 0.9  # the same, where what decay pulls is known to be more than what 
 _STRONG = 1e-3  # a decay below it takes a thousandth a step at a rate of one
 _MORE = 3.0  # times the pull of the gradient: trained weights rest where both are alike
 _POINTS = 10
+_COLLAPSED = 0.2  # of their first size
 
 
 def decay_that_wins(seen: Sight) -> float | None:
@@ -25,12 +26,34 @@ def decay_that_wins(seen: Sight) -> float | None:
     if not isinstance(given, (int, float)) or given < _STRONG or weights is None:
         return None
     trained = weights[:, seen.layers.trained]
-    if len(trained) < 2 or not trained.size or not (trained[0] > 0).all():
+    if len(trained) < 2 or not trained.size or not (trained[0] > 0).all() or _is_torn(seen):
         return None
     left = median(trained / trained[0], axis=1)
     if bool(np.nanmin(left) < _LOST):
         return float(given)
     return float(given) if left[-1] < _LOSING and _outpulls(seen, float(given)) else None
+
+
+def collapsed(seen: Sight) -> float | None:
+    """Give what is left of the matrices where they lost four fifths, whatever took it.
+
+    A penalty in the loss does what decay does, and no optimiser tells of it. Healthy weights keep
+    more than half; those that a huge first step threw up are measured from before it.
+    """
+    weights = seen.layers.weights
+    if weights is None or len(weights) < _POINTS:
+        return None
+    trained = weights[:, seen.layers.trained]
+    if not trained.size or not (trained[0] > 0).all():
+        return None
+    left = float(np.nanmedian(trained[-1] / trained[0]))
+    return left if left < _COLLAPSED and not _is_torn(seen) else None
+
+
+def _is_torn(seen: Sight) -> bool:
+    """Were the first steps half as large as the weights? What is left then is their work."""
+    typical = seen.layers.typical_update
+    return typical is not None and float(np.nan_to_num(typical[:3]).max(initial=0.0)) > _LOST
 
 
 def _outpulls(seen: Sight, decay: float) -> bool:

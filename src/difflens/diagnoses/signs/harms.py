@@ -97,7 +97,9 @@ def rests(loss: Losses, least: int, low: float = _LOW) -> Harm | None:
 
     A symptom of the start must stand beside it: a run that is done rests as well.
     """
-    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.now < low * loss.start:
+    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.is_signed:
+        return None
+    if loss.now < low * loss.start:
         return None
     half = loss.values[loss.n // 2 :]
     third = max(len(half) // 3, 1)
@@ -114,7 +116,9 @@ def crawls(loss: Losses, least: int) -> Harm | None:
     As with one that rests, a symptom must stand beside it.
     """
     level = loss.start if loss.chance is None else min(loss.start, loss.chance)
-    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.now < _LOW * level:
+    if loss.n < least or loss.start <= 0 or loss.is_learned or loss.is_signed:
+        return None
+    if loss.now < _LOW * level:
         return None
     said = f"the loss is at {loss.now:.4g} after {loss.n} points (it started at {loss.start:.4g})"
     return Harm("crawls", int(loss.steps[0]), loss.fall, said)

@@ -19,6 +19,9 @@ _BETTER = 0.97  # of its best before: a held-back loss that is on its way down s
 _AROUND, _ALIKE = 10, 2.0  # points about the first held-back value, times as much or as little
 _NEAR = 3.0  # times the start of a training loss: a first held-back loss that is of its kind
 _LAST = 3  # values that say where it is
+_LOOKS = 6  # looks after which a held-back loss should be below guessing
+_WORSE, _SINKS = 1.3, 0.5  # times guessing; of its first value: one that comes down soon
+_SOURED = 1.3  # times its best
 
 
 class Behind(NamedTuple):
@@ -105,3 +108,27 @@ def left_behind(loss: Losses, held_back: Losses, gap: float, share: float) -> Be
     found = Behind(level, level / max(now, 1e-12 * loss.size), level / abs(loss.reference))
     falls = float(last.min()) < _BETTER * float(before.min())
     return None if falls or found.gap < gap or found.share < share else found
+
+
+def worse_than_guessing(loss: Losses, held_back: Losses, gap: float) -> Behind | None:
+    """Give how high a held-back loss is that falls, and is above guessing still after many looks.
+
+    What is merely not learned yet costs what guessing costs, not more.
+    """
+    if held_back.n < _LOOKS or loss.chance is None or loss.is_learned:
+        return None
+    if not 0.7 * loss.chance <= loss.start <= 10 * loss.chance:
+        return None
+    level, now = float(held_back.values[-_LAST:].min()), float(np.mean(loss.values[-loss.width :]))
+    found = Behind(level, level / max(now, 1e-12 * loss.size), level / abs(loss.reference))
+    sinks = level < _SINKS * float(held_back.values[0])
+    return None if sinks or level < _WORSE * loss.chance or found.gap < gap else found
+
+
+def has_soured(loss: Losses, held_back: Losses) -> bool:
+    """Did it rise by much from a best that was about guessing? Then it was learned by heart."""
+    best = int(np.argmin(held_back.values))
+    low, after = float(held_back.values[best]), held_back.values[best + 1 :][-_LAST:]
+    if len(after) < _LAST or low > _ALIKE * abs(loss.reference):
+        return False
+    return bool(after.min() > _SOURED * low)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...history.history import History
 
 _RECENT = 30
+_SEVERAL, _MOST = 3, 0.7  # layers, and the share of them, whose largest gradient is one number
 _SWAMPED = 0.5  # update by weight above which the weights after a step say little of those before
 
 SOUND_UPDATE = 7e-3  # of the weights: what a first update of a sound run changes
@@ -118,6 +119,18 @@ class Layers:
     def dead(self) -> NDArray[Any] | None:
         """The share of dead units of every layer (not only matrices) over the points."""
         return self.course.field("act_dead")
+
+
+def are_clipped(layers: Layers) -> bool:
+    """Is the largest entry of the first gradient one number in most layers? It is a bound, then."""
+    largest = layers.field("grad_max_abs")
+    if largest is None or not len(largest) or int(layers.trained.sum()) < _SEVERAL:
+        return False
+    found = largest[0, layers.trained]
+    found = found[np.isfinite(found) & (found > 0)]
+    if len(found) < _SEVERAL:
+        return False
+    return bool((np.abs(found - np.median(found)) <= 1e-4 * np.median(found)).mean() > _MOST)
 
 
 def initial_scales(layers: Layers) -> NDArray[Any]:

@@ -20,6 +20,7 @@ _THROWN = 3.0  # times the first loss: the mean of the start beyond it is the wo
 _FAR_THROWN = 1e4  # the same where single values say little: no noise of batches does that
 _CALM = 0.3  # change from value to value, by the level, of a loss whose first value can be trusted
 _APART = 3.0  # times the least distance of outputs that a low cross entropy wants
+_SIGNED = 0.05  # of the values
 _LEARNED = 0.3  # of guessing: a loss that begins below it comes of weights that were trained
 
 
@@ -117,6 +118,11 @@ class Losses(NamedTuple):
     def now(self) -> float:
         """The latest level."""
         return float(np.median(self.values[-self.width :])) if self.n else float("nan")
+
+    @property
+    def is_signed(self) -> bool:
+        """Does it pass below zero again and again? Then no level is a share of its start."""
+        return self.n > 0 and float((self.values < 0).mean()) > _SIGNED
 
     @property
     def first_by_chance(self) -> float | None:

@@ -14,6 +14,7 @@ from .sight import Sight
 _BACK, _RISE = 10, 1.05  # points, and the rise over them of a rate that is on its way up
 _CLIMBED = 2.0  # times its first value: less, and the climb is not what did the harm
 _LEVEL = 10
+_ENDED = 0.02  # of the highest rate: a schedule that is at its end
 _WARM_UP = 10  # of the points so far: the part that a warm-up may take of a run
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
@@ -26,6 +27,14 @@ def is_rising(rates: Any) -> bool:
     if len(known) <= 2 * _BACK or known[-1] < known.max():
         return False
     return bool(known[-1] > _RISE * known[-1 - _BACK])
+
+
+def has_ended(seen: Sight) -> bool:
+    """Is the learning rate next to nothing, by what it was for some points?"""
+    rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    if len(rates) < _BACK:
+        return False
+    return bool(rates[-1] < _ENDED * np.sort(rates)[-3])
 
 
 def end_warm_up(seen: Sight) -> Fix | None:

@@ -1,0 +1,147 @@
+"""Weights that are put back, undone, or stepped several times at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runs import RunFinding
+from ..signs.held_back import held_back_loss
+from ..signs.limits import Limits
+from ..signs.sight import Sight
+from ..signs.wording import above, finding
+from ..signs.writes import undone, writes
+
+_ADAMS = ("adam", "adamw", "nadam", "adamax")
+_CAUSE = ("the weights are put back after the steps (an average, a checkpoint, a copy), or another "
+          "model than the trained one is measured")  # fmt: skip
+_ADVICE = ("look for code that writes to the weights beside the optimiser",
+           "measure the model that is trained")  # fmt: skip
+
+
+def put_back(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find weights that do not stay where steps take them."""
+    return _leapt(seen, limit) or _undone(seen) or _same(seen, limit)
+
+
+def _leapt(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find weights whose norm changes several times by far more than their update."""
+    found = writes(seen)
+    if len(found) < limit["writes"]:
+        return []
+    worst = max(found, key=lambda each: each.times)
+    return [
+        finding(
+            "wiring",
+            "critical",
+            f"the weights of {worst.layers[0]} and others changed {len(found)} times by far more "
+            f"than their update, up to {worst.times:.3g} times as much",
+            {"writes": len(found), "writes_threshold": limit["writes"], "times": worst.times},
+            since=found[0].step,
+            layers=worst.layers,
+            cause=_CAUSE,
+            advice=_ADVICE,
+            signs=[above(len(found), limit["writes"] / 2)],
+        )
+    ]
+
+
+def _undone(seen: Sight) -> list[RunFinding]:
+    """Find biases that began at zero and are still no longer than a step or two."""
+    length, held_back = undone(seen), held_back_loss(seen.history)
+    if length is None or (held_back is not None and held_back.fall > _LEARNED):
+        return []
+    if seen.loss.fall > _LEARNED or _shrank(seen):
+        return []
+    return [
+        finding(
+            "wiring",
+            "warning",
+            f"after {seen.points} steps biases that began at zero are {length:.2g} steps long: "
+            "what a step changes is taken back",
+            {"steps_long": length, "points": seen.points},
+            since=int(seen.steps[0]),
+            cause=_CAUSE,
+            advice=_ADVICE,
+        )
+    ]
+
+
+_LEARNED = 0.5  # fall of a loss above which steps cannot have been taken back
+_LOST = 0.5  # of their first size: weights that shrink were not put back
+
+
+def _shrank(seen: Sight) -> bool:
+    weights = seen.layers.weights
+    if weights is None or not len(weights) or not (weights[0] > 0).all():
+        return False
+    return bool(np.nanmedian(weights[-1] / weights[0]) < _LOST)
+
+
+def _same(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find steps that change the weights while the held-back loss stays exactly as it was."""
+    held_back, pace = held_back_loss(seen.history), seen.layers.typical_update
+    if held_back is None or held_back.n < limit["same_values"] or pace is None:
+        return []
+    values = held_back.values[-int(limit["same_values"]) :]
+    since = int(held_back.steps[-len(values)])
+    late = pace[seen.steps >= since]
+    # The median: a rate that comes to its end moved the weights before.
+    size = float(np.median(late[np.isfinite(late)])) if np.isfinite(late).any() else 0.0
+    if float(np.ptp(values)) > 0 or size < limit["moving"]:
+        return []
+    return [
+        finding(
+            "wiring",
+            "critical",
+            f"steps change the weights by {size:.1g} of their size, and the held-back loss was "
+            f"exactly {float(values[-1]):.4g} {len(values)} times",
+            {"held_back": float(values[-1]), "same_values": len(values),
+             "same_values_threshold": limit["same_values"], "update_by_weight": size},
+            since=since,
+            cause=_CAUSE,
+            advice=_ADVICE,
+            signs=[above(len(values), limit["same_values"] / 2)],
+        )
+    ]  # fmt: skip
+
+
+def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a first step that is several times what its gradient and the learning rate make.
+
+    The first step of SGD is the rate times the gradient (Nesterov's at most twice that), and that
+    of Adam changes every weight by the rate.
+    """
+    times = _times(seen)
+    if times is None or times < limit["repeated"]:
+        return []
+    return [
+        finding(
+            "wiring",
+            "warning",
+            f"the first step was {times:.3g} times what its gradient and the learning rate make",
+            {"times": times, "repeated_threshold": limit["repeated"]},
+            since=int(seen.steps[0]),
+            cause="parameters are handed to the optimiser more than once, step() is called several "
+            "times, or something else moves the weights",
+            advice=["hand every parameter to the optimiser once", "call step() once a batch"],
+            signs=[above(times, limit["repeated"] / 2)],
+        )
+    ]
+
+
+def _times(seen: Sight) -> float | None:
+    """Give the first update by what it should be; None of other optimisers, and with decay."""
+    given, course = seen.history.info.optimizer, seen.history.course
+    updates, gradients = course.field("update_l2"), course.field("grad_l2")
+    name, layers = str(given.get("name", "")).lower(), seen.history.info.layers
+    if updates is None or gradients is None or seen.lr is None or not len(updates):
+        return None
+    if name not in ("sgd", *_ADAMS) or given.get("weight_decay") or not seen.lr[0] > 0:
+        return None
+    found = []
+    for i, layer in enumerate(layers):
+        due = gradients[0, i] if name == "sgd" else layer.count**0.5
+        if layer.trainable and gradients[0, i] > 0 and due > 0:
+            found.append(float(updates[0, i] / (seen.lr[0] * due)))
+    known = [each for each in found if np.isfinite(each)]
+    return float(np.median(known)) if len(known) > 1 else None

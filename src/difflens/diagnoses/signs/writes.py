@@ -1,0 +1,87 @@
+"""What beside the optimiser writes to the weights: overwritten, put back, or undone at each step.
+
+A step moves weights by no more than its own size. Where their norm changed by far more than the
+update that was recorded, something else wrote to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .sight import Sight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BEYOND = 5.0  # times the update: rounding and samples of large layers stay below 1.01
+_PART = 0.5  # of the weights: by less, averages that are written back change them in healthy runs
+_LEAST = 60  # points after which weights that start at zero must have gone somewhere
+_STEPS = 2.0  # updates: noise alone takes them as far in four steps
+_MOST = 0.75  # share of the biases that must say so
+
+
+class Write(NamedTuple):
+    """The point of a write, its step, the layers, the worst first, and by how many updates."""
+
+    at: int
+    step: int
+    layers: list[str]
+    times: float
+
+
+def writes(seen: Sight) -> list[Write]:
+    """Give the steps between which weights changed by far more than their update."""
+    course = seen.history.course
+    weights, updates = course.field("weight_l2"), course.field("update_l2")
+    if weights is None or updates is None or len(weights) < 2 or _is_estimated(seen):
+        return []
+    before, after = weights[:-1].astype(np.float64), weights[1:].astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        moved = np.abs(after - before)
+        taken = np.maximum(updates[1:], updates[:-1])
+        far = (moved > _BEYOND * taken) & (moved > _PART * np.maximum(before, 1e-30))
+        far &= np.isfinite(taken) & np.isfinite(moved) & (before > 0)
+    far[np.diff(course.steps) != 1] = False
+    found = np.flatnonzero(far.any(axis=1))
+    return [_write(seen, int(at), far[at], moved[at], taken[at]) for at in found]
+
+
+def _write(seen: Sight, at: int, far: Any, moved: Any, taken: Any) -> Write:
+    times = np.where(far, moved / np.maximum(taken, 1e-30), 0.0)
+    chosen = [int(i) for i in np.argsort(-times, kind="stable") if far[i]]
+    names = [seen.history.info.layers[i].name for i in chosen]
+    return Write(int(at) + 1, int(seen.steps[at + 1]), names, float(times.max()))
+
+
+def _is_estimated(seen: Sight) -> bool:
+    found = seen.history.fact("estimated_weights")
+    return isinstance(found, int) and found > 0
+
+
+def undone(seen: Sight) -> float | None:
+    """Give how many updates long biases are that began at zero, where they never got away.
+
+    Independent steps alone carry them as far as the root of their number. None where they do.
+    """
+    found = _lengths(seen)
+    if len(found) < 2 or float((found < _STEPS).mean()) < _MOST:
+        return None
+    return float(np.median(found))
+
+
+def _lengths(seen: Sight) -> NDArray[Any]:
+    course, layers = seen.history.course, seen.history.info.layers
+    weights, updates = course.field("weight_l2"), course.field("update_l2")
+    if weights is None or updates is None or len(weights) < _LEAST:
+        return np.zeros(0)
+    chosen = [i for i, layer in enumerate(layers)
+              if layer.role == "bias" and layer.trainable and updates[0, i] > 0
+              and abs(weights[0, i] - updates[0, i]) <= 1e-3 * updates[0, i]]  # fmt: skip
+    if not chosen:
+        return np.zeros(0)
+    late = slice(-_LEAST // 3, None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.median(weights[late][:, chosen] / updates[late][:, chosen], axis=0)
+    return np.asarray(found[np.isfinite(found)])
