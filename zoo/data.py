@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .configs import Config
+from .picture_sets import PICTURE_SETS
+from .series_sets import SERIES_SETS
 from .sets import SETS
 
 if TYPE_CHECKING:
@@ -36,24 +38,55 @@ def load(config: Config, seed: int) -> Data:
     inputs, targets = data.inputs, data.targets
     if config.samples:
         inputs, targets = inputs[: config.samples], targets[: config.samples]
+    if config.imbalance < 1:
+        kept = _kept(targets, data.classes, config.imbalance, seed)
+        inputs, targets = inputs[kept], targets[kept]
+    targets = _labelled(config, seed, inputs, targets, data.classes)
+    if config.order == "sorted":
+        order = np.argsort(targets if targets.ndim == 1 else targets[:, 0], kind="stable")
+        inputs, targets = inputs[order], targets[order]
+    held_inputs, held_targets = data.held_inputs, data.held_targets
+    if config.tail:
+        inputs, held_inputs = _tailed(inputs, config.tail), _tailed(held_inputs, config.tail)
+    if inputs.dtype.kind == "f":
+        inputs = inputs * config.input_scale + config.input_shift
+        held_inputs = held_inputs * config.input_scale + config.input_shift
+        held_inputs = held_inputs * config.held_scale
+    inputs, held_inputs = _odd(inputs, config.odd_column), _odd(held_inputs, config.odd_column)
+    if data.classes == 0:
+        targets, held_targets = targets * config.target_scale, held_targets * config.target_scale
+    return Data(inputs, targets, held_inputs, held_targets, data.classes)
+
+
+def _kept(targets: NDArray[Any], classes: int, share: float, seed: int) -> NDArray[Any]:
+    """Tell which examples are kept where the upper half of the classes is seldom."""
+    drawn = np.random.default_rng(seed + 3000).random(len(targets)) < share
+    return np.asarray((targets < classes // 2) | drawn)
+
+
+def _odd(inputs: NDArray[Any], scale: float) -> NDArray[Any]:
+    """Give a table whose first column was left in a unit of its own."""
+    if scale == 1:
+        return inputs
+    changed = inputs.copy()
+    changed[:, 0] *= scale
+    return changed
+
+
+def _labelled(
+    config: Config, seed: int, inputs: NDArray[Any], targets: NDArray[Any], classes: int
+) -> NDArray[Any]:
     if config.labels == "permuted":
         targets = np.random.default_rng(seed + 1000).permutation(targets)
     elif config.labels == "shifted":
         targets = np.roll(targets, 1, axis=0)
+    elif config.labels == "same":
+        targets = inputs.copy()
     if config.label_noise:
         random = np.random.default_rng(seed + 2000)
-        drawn = random.integers(0, data.classes, targets.shape)
+        drawn = random.integers(0, classes, targets.shape)
         targets = np.where(random.random(targets.shape) < config.label_noise, drawn, targets)
-    if config.order == "sorted":
-        order = np.argsort(targets, kind="stable")
-        inputs, targets = inputs[order], targets[order]
-    held_inputs, held_targets = data.held_inputs, data.held_targets
-    if inputs.dtype.kind == "f":
-        inputs = inputs * config.input_scale + config.input_shift
-        held_inputs = held_inputs * config.input_scale + config.input_shift
-    if data.classes == 0:
-        targets, held_targets = targets * config.target_scale, held_targets * config.target_scale
-    return Data(inputs, targets, held_inputs, held_targets, data.classes)
+    return targets
 
 
 def _shortened(data: Data, length: int) -> Data:
@@ -67,6 +100,11 @@ def _shortened(data: Data, length: int) -> Data:
     )
 
 
+def _tailed(inputs: NDArray[Any], places: int) -> NDArray[Any]:
+    wide = [(0, 0), (0, places), *[(0, 0)] * (inputs.ndim - 2)]
+    return np.pad(inputs, wide)
+
+
 def batches(config: Config, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Yield places of examples for ever: epochs in a new order each, or the stream as it lies."""
     random = np.random.default_rng(seed)
@@ -75,12 +113,12 @@ def batches(config: Config, count: int, seed: int) -> Iterator[NDArray[np.int64]
         shuffled = config.order == "shuffled"
         order = random.permutation(count) if shuffled else np.arange(count)
         for start in range(0, count - size + 1, size):
-            yield order[start : start + size]
+            yield order[:size] if config.order == "stuck" else order[start : start + size]
 
 
 @cache
 def _raw(name: str) -> Data:
-    inputs, targets, classes = SETS[name]()
+    inputs, targets, classes = (SETS | PICTURE_SETS | SERIES_SETS)[name]()
     order = np.random.default_rng(_SPLIT).permutation(len(inputs))
     inputs, targets = inputs[order], targets[order]
     cut = len(inputs) * 4 // 5

@@ -30,6 +30,16 @@ _ACTIVATIONS = {
     "elu": "elu", "sigmoid": "sigmoid", "mish": "mish", "softsign": "softsign",
 }  # fmt: skip
 
+_PICTURES = ("cnn", "vgg", "bottleneck", "separable", "squeezed")
+# The same loss, computed so that it cannot overflow or leave its domain.
+_STABLE = {
+    "naive-log": "auto",
+    "naive-softmax": "auto",
+    "naive-bce": "bce",
+    "poisson-rate": "poisson",
+    "gaussian-raw": "gaussian",
+}
+
 
 def _reinitialise(config: Config, given: Given) -> Config:
     """Start from weights of a known scheme; every knob of the start is one of it."""
@@ -39,6 +49,8 @@ def _reinitialise(config: Config, given: Given) -> Config:
     return replace(
         config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
         odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0, memory_bias=0.0,
+        gate_bias=0.0, norm_scale=1.0, entry_scale=min(config.entry_scale, 1.0), alike="",
+        copied=False,
     )  # fmt: skip
 
 
@@ -52,7 +64,7 @@ def _activation(config: Config, given: Given) -> Config:
 
 def _norm(config: Config, given: Given) -> Config:
     kind = str(given.get("kind", "layer"))
-    if config.model == "cnn":
+    if config.model in _PICTURES:
         return replace(config, norm="group" if "group" in kind else "batch")
     return replace(config, norm="batch" if "batch" in kind else "layer")
 
@@ -72,17 +84,22 @@ def _regularise(config: Config, given: Given) -> Config:
 
 def _stable(config: Config, _given: Given) -> Config:
     """Take the same loss, computed so that it cannot overflow; another loss is another matter."""
-    return replace(config, loss="auto") if config.loss.startswith("naive-") else config
+    safe = config if config.own_eps is None else replace(config, own_eps=1e-5)
+    if config.model == "variational" and config.spread_limit is None:
+        safe = replace(safe, spread_limit=6.0)
+    return replace(safe, loss=_STABLE.get(config.loss, config.loss))
 
 
 def _rewind(config: Config, _given: Given) -> Config:
-    """Go back before the step and leave it out: neither its batch nor its rate happens."""
-    return replace(config, kick_step=None, kick_factor=1.0, bad_step=None)
+    """Go back before the step and leave it out: nothing that befell it happens again."""
+    return replace(
+        config, kick_step=None, kick_factor=1.0, bad_step=None, flip_step=None, burst_step=None
+    )
 
 
 def _scale(config: Config, given: Given) -> Config:
     """Standardise the inputs, and the targets where the remedy names them too."""
-    scaled = replace(config, input_scale=1.0, input_shift=0.0)
+    scaled = replace(config, input_scale=1.0, input_shift=0.0, odd_column=1.0, held_scale=1.0)
     return replace(scaled, target_scale=1.0) if given.get("targets") else scaled
 
 
@@ -100,15 +117,18 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "change_activation": _activation,
     "add_normalisation": _norm,
     "add_residual": lambda config, _: replace(config, residual=True),
-    "add_to_optimizer": lambda config, _: replace(config, optimised="all"),
+    "add_to_optimizer": lambda config, _: replace(config, optimised="all", left_out="", rates=()),
     "call_step": lambda config, _: replace(config, calls_step=True),
     "call_zero_grad": lambda config, _: replace(config, zero_grad="start"),
-    "train_mode": lambda config, _: replace(config, train_mode=True),
-    "remove_detach": lambda config, _: replace(config, detach_after=None),
+    "train_mode": lambda config, _: replace(config, train_mode=True, norms_eval=False),
+    "remove_detach": lambda config, _: replace(config, detach_after=None, cut_branches=False),
     "remove_softmax": lambda config, _: replace(config, softmax=False, ending="none"),
     "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
     "shuffle": lambda config, _: replace(config, order="shuffled"),
-    "check_labels": lambda config, _: replace(config, labels="true", label_noise=0.0),
+    # Who looks at the pairs that are trained on sees what augmentation made of them, too.
+    "check_labels": lambda config, _: replace(
+        config, labels="true", label_noise=0.0, augment="none"
+    ),
     "scale_inputs": _scale,
     "scale_targets": lambda config, _: replace(config, target_scale=1.0),
     "skip_nonfinite": lambda config, _: replace(config, skip_nonfinite=True),

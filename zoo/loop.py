@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .configs import Config
 from .data import Data, batches, load
 from .losses import loss_of
+from .mishaps import Mishaps, augmented, in_mode
 from .networks import build
 from .optimisers import optimiser_of
 from .schedules import rate_at
@@ -47,11 +48,12 @@ class Loop:
         if config.pretrained:
             _pretrain(self.model, config, seed)
         self.optimiser: Optimizer = optimiser_of(self.model, config)
+        self.mishaps = Mishaps(self.model)
         self.accuracies: list[float] = []  # of each training batch: peers ask for it
 
     def run(self, watch: Watch) -> dict[str, Any]:
         """Train to the end and measure on what was held back."""
-        self.model.train(self.config.train_mode)
+        in_mode(self.model, self.config)
         stream = self._stream()
         last = self.config.stop_step or self.config.steps
         started = time.perf_counter()
@@ -74,7 +76,7 @@ class Loop:
         self.config = replace(self.config, **dict(self.config.switched))
         fresh = load(self.config, self.seed)
         self.data = self.data._replace(inputs=fresh.inputs, targets=fresh.targets)
-        self.model.train(self.config.train_mode)
+        in_mode(self.model, self.config)
 
     def _step(self, step: int, stream: Iterator[Any]) -> Tensor:
         config, optimiser = self.config, self.optimiser
@@ -89,9 +91,10 @@ class Loop:
             loss = self.loss_of(scores, targets) * share
             if config.zero_grad == "before-backward" and part == 0:
                 optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            self.mishaps.told(config, loss, step).backward()
             total = total + loss.detach()
         self._note_accuracy(scores, targets)
+        self.mishaps.before_step(config, step)
         if config.clip is not None:
             import torch
 
@@ -100,6 +103,7 @@ class Loop:
             optimiser.zero_grad()
         if config.calls_step and not (config.skip_nonfinite and self._is_broken(total)):
             optimiser.step()
+            self.mishaps.after_step(config, step)
         if config.zero_grad == "after-step":
             optimiser.zero_grad()
         result: Tensor = total
@@ -116,13 +120,15 @@ class Loop:
         targets = torch.from_numpy(self.data.targets[places])
         if self.config.jitter:
             inputs = inputs + self.config.jitter * torch.randn_like(inputs)
+        if self.config.augment != "none":
+            inputs = augmented(self.config.augment, inputs)
         if step == self.config.bad_step:
             _spoil(self.config.bad_kind, inputs, targets)
         return inputs, targets
 
-    def loss_of(self, scores: Tensor, targets: Tensor) -> Tensor:
+    def loss_of(self, scores: Tensor, targets: Tensor, *, held: bool = False) -> Tensor:
         """Give the loss that the configuration asks for."""
-        return loss_of(self.config, self.data.classes, scores, targets)
+        return loss_of(self.config, self.data.classes, scores, targets, held=held)
 
     def _note_accuracy(self, scores: Tensor, targets: Tensor) -> None:
         if self.data.classes:
@@ -139,19 +145,27 @@ class Loop:
             scores = self.model(torch.from_numpy(self.data.held_inputs))
             targets = torch.from_numpy(self.data.held_targets)
             scale = 1.0 if self.data.classes else self.config.target_scale**2
-            measured = {"val_loss": float(self.loss_of(scores, targets)) / scale}
+            measured = {"val_loss": float(self.loss_of(scores, targets, held=True)) / scale}
             if self.data.classes:
                 right = (scores.argmax(-1) == targets) & scores.isfinite().all(-1)
                 measured["val_accuracy"] = float(right.float().mean())
         self.model.train(before)
+        if before:
+            in_mode(self.model, self.config)
         return measured
 
 
 def _spoil(kind: str, inputs: Tensor, targets: Tensor) -> None:
     if kind == "outlier":
         inputs *= _OUTLIER
+    elif kind == "wild-target":
+        targets *= _OUTLIER
+    elif kind == "empty":
+        inputs[0] = 0
     elif kind == "target":
         targets[0] = math.nan
+    elif kind == "blank":
+        inputs[0] = 1.0
     else:
         inputs[0] = math.inf if kind == "infinite" else math.nan
 
@@ -164,7 +178,9 @@ def _pretrain(model: nn.Module, config: Config, seed: int) -> None:
         data=config.data, model=config.model, depth=config.depth, width=config.width,
         length=config.length, activation=config.activation, norm=config.norm,
         norm_place=config.norm_place, residual=config.residual, init=config.init,
-        steps=config.pretrained, lr=2e-3,
+        steps=config.pretrained, lr=2e-3, cell=config.cell, reads=config.reads,
+        causal=config.causal, tied=config.tied, entry=config.entry, gated=config.gated,
+        code=config.code, loss=config.loss, ending=config.ending,
     )  # fmt: skip
     before = Loop(plain, seed + 500)
     with unrecorded() as watch:
@@ -177,7 +193,7 @@ def _pretrain(model: nn.Module, config: Config, seed: int) -> None:
 
 def _set_rate(optimiser: Optimizer, config: Config, step: int) -> None:
     for group in optimiser.param_groups:
-        group["lr"] = rate_at(config, step)
+        group["lr"] = rate_at(config, step) * group.get("factor", 1.0)
 
 
 @contextmanager

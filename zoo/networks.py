@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .configs import Config
 from .data import Data
+from .oddities import settle
 from .starts import initialise
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
+_TABULAR = ("gated", "dense", "experts", "entities", "tied", "variational", "pairs")
+
+
 def build(config: Config, data: Data) -> nn.Module:
     """Build and initialise a network; torch's seed is the caller's."""
-    made = {
+    made: dict[str, Callable[[Config, Data], nn.Module]] = {
         "mlp": _mlp,
         "logistic": _mlp,
         "cnn": _cnn,
@@ -22,9 +28,13 @@ def build(config: Config, data: Data) -> nn.Module:
         "gru": _recurrent,
         "lstm": _recurrent,
         "transformer": _transformer,
+        **dict.fromkeys(("vgg", "bottleneck", "separable", "squeezed", "mixer"), _picture),
+        **dict.fromkeys(_TABULAR, _tabular),
+        **dict.fromkeys(("reader", "bag", "tcn", "encoder", "narrow"), _series),
     }
     model = made[config.model](config, data)
     initialise(model, config)
+    settle(model, config)
     if config.frozen:
         for number, block in enumerate(model.hidden):  # type: ignore[arg-type]
             if number < config.frozen:
@@ -32,10 +42,12 @@ def build(config: Config, data: Data) -> nn.Module:
     return model
 
 
-def _activation(name: str) -> nn.Module:
+def _activation(name: str, pace: float = 1.0) -> nn.Module:
     from torch import nn
 
-    kinds: dict[str, type[nn.Module]] = {
+    from .tabular import Sine
+
+    kinds: dict[str, Callable[[], nn.Module]] = {
         "relu": nn.ReLU,
         "tanh": nn.Tanh,
         "sigmoid": nn.Sigmoid,
@@ -45,19 +57,30 @@ def _activation(name: str) -> nn.Module:
         "elu": nn.ELU,
         "softsign": nn.Softsign,
         "mish": nn.Mish,
+        "hardtanh": nn.Hardtanh,
+        "selu": nn.SELU,
+        "relu6": nn.ReLU6,
+        "softplus": nn.Softplus,
+        "sine": partial(Sine, pace),
     }
     return kinds[name]()
 
 
-def _outputs(data: Data) -> int:
-    return data.classes or int(data.targets.shape[1])
+def _outputs(config: Config, data: Data) -> int:
+    """Count the scores; a loss of means and spreads asks for two of each."""
+    each = 2 if config.loss.startswith("gaussian") else 1
+    return data.classes or each * int(data.targets.shape[1])
 
 
 def _ending(config: Config) -> nn.Module:
     from torch import nn
 
+    from .series import Unit
+
     if config.softmax:
         return nn.Softmax(dim=-1)
+    if config.ending == "unit":
+        return Unit()
     return nn.Identity() if config.ending == "none" else _activation(config.ending)
 
 
@@ -72,7 +95,7 @@ def _blocks(config: Config, inputs: int) -> nn.ModuleList:
             parts["norm"] = nn.BatchNorm1d(config.width)
         elif config.norm == "layer":
             parts["norm"] = nn.LayerNorm(config.width)
-        parts["activation"] = _activation(config.activation)
+        parts["activation"] = _activation(config.activation, config.pace)
         if config.dropout:
             parts["dropout"] = nn.Dropout(config.dropout)
         block = nn.Sequential()
@@ -92,7 +115,7 @@ def _mlp(config: Config, data: Data) -> nn.Module:
         def __init__(self) -> None:
             super().__init__()
             self.hidden = _blocks(config, inputs) if depth else nn.ModuleList()
-            self.output = nn.Linear(config.width if depth else inputs, _outputs(data))
+            self.output = nn.Linear(config.width if depth else inputs, _outputs(config, data))
             self.ending = _ending(config)
 
         def forward(self, values: Tensor) -> Tensor:
@@ -129,7 +152,7 @@ def _cnn(config: Config, data: Data) -> nn.Module:
                 if config.dropout:
                     block.add_module("dropout", nn.Dropout(config.dropout))
                 self.hidden.append(block)
-            self.output = nn.Linear(config.width * 16, _outputs(data))
+            self.output = nn.Linear(config.width * 16, _outputs(config, data))
             self.ending = _ending(config)
 
         def forward(self, values: Tensor) -> Tensor:
@@ -159,7 +182,7 @@ def _recurrent(config: Config, data: Data) -> nn.Module:
                 self.memory = nn.LSTM(*size, batch_first=True)
             else:
                 self.memory = nn.RNN(*size, nonlinearity=config.activation, batch_first=True)
-            self.output = nn.Linear(config.width, _outputs(data))
+            self.output = nn.Linear(config.width, _outputs(config, data))
             self.ending = _ending(config)
 
         def forward(self, values: Tensor) -> Tensor:
@@ -173,4 +196,30 @@ def _recurrent(config: Config, data: Data) -> nn.Module:
 def _transformer(config: Config, data: Data) -> nn.Module:
     from .transformer import Transformer
 
-    return Transformer(config, _outputs(data), int(data.inputs.shape[1]), _ending(config))
+    return Transformer(config, _outputs(config, data), int(data.inputs.shape[1]), _ending(config))
+
+
+def _picture(config: Config, data: Data) -> nn.Module:
+    from .pictures import Convolutions, Mixer
+
+    kind = Mixer if config.model == "mixer" else Convolutions
+    return kind(config, data, partial(_activation, config.activation), _ending(config))
+
+
+def _tabular(config: Config, data: Data) -> nn.Module:
+    from . import tabular
+
+    kind = getattr(tabular, config.model.title())
+    made: nn.Module = kind(config, data, partial(_activation, config.activation), _ending(config))
+    return made
+
+
+def _series(config: Config, data: Data) -> nn.Module:
+    from .series import SERIES
+
+    tokens = 0
+    if data.inputs.dtype.kind == "i":
+        tokens = 1 + int(max(data.inputs.max(), data.held_inputs.max()))
+    shape = tokens, int(data.inputs.shape[-1]), int(data.inputs.shape[1])
+    activation = _activation(config.activation)
+    return SERIES[config.model](config, shape, _outputs(config, data), activation, _ending(config))

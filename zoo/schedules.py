@@ -16,7 +16,16 @@ SHAPES: dict[str, Callable[[Config, int], float]] = {
     "exponential": lambda config, step: config.gamma**step,
     "steps": lambda config, step: config.gamma ** (step // config.period),
     "restarts": lambda config, step: _wave(step % config.period / config.period),
+    "short-cosine": lambda config, step: _short(step / config.period),
+    "rising": lambda config, step: 1 + step / config.period,
     "one-cycle": lambda config, step: _one_cycle(step / _after(config)),
+    "polynomial": lambda config, step: max(1 - step / _after(config), 0.0) ** 2,
+    # A decay that was made for fewer steps and knows no end: below zero it climbs the loss.
+    "overrun": lambda config, step: 1 - step / config.period,
+    # Restarts, each of them `gamma` times as high as the one before.
+    "swelling": lambda config, step: (
+        config.gamma ** (step // config.period) * _wave(step % config.period / config.period)
+    ),
     # These count from the first step, whatever the warm-up.
     "cyclic": lambda config, step: 0.1 + 0.9 * abs(((step + config.warmup) % 80) / 40 - 1),
     "early-zero": lambda config, step: float(step + config.warmup < config.steps // 10),
@@ -43,6 +52,11 @@ def _after(config: Config) -> int:
 
 def _wave(share: float) -> float:
     return 0.02 + 0.98 * (1 + math.cos(math.pi * share)) / 2
+
+
+def _short(share: float) -> float:
+    """Fall to nothing within a period and stay there."""
+    return (1 + math.cos(math.pi * min(share, 1.0))) / 2
 
 
 def _one_cycle(share: float) -> float:

@@ -17,7 +17,7 @@ def initialise(model: nn.Module, config: Config) -> None:
 
     with torch.no_grad():
         for module in model.modules():
-            if isinstance(module, nn.Linear | nn.Conv2d):
+            if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
                 _weights(module.weight, config)
                 if module.bias is not None:
                     module.bias.zero_()
@@ -25,7 +25,10 @@ def initialise(model: nn.Module, config: Config) -> None:
                 _memory(module, config)
         for number, block in enumerate(getattr(model, "hidden", ())):
             for module in block.modules():
-                if isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None:
+                if (
+                    isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d)
+                    and module.bias is not None
+                ):
                     module.bias.fill_(config.hidden_bias)
                     if config.odd_layer == number:
                         module.weight.mul_(config.odd_scale)
@@ -46,6 +49,14 @@ def _weights(weight: Tensor, config: Config) -> None:
         nn.init.orthogonal_(weight)
     elif config.init == "normal":
         nn.init.normal_(weight)
+    elif config.init == "negative":
+        nn.init.kaiming_normal_(weight, nonlinearity="relu")
+        weight.copy_(-weight.abs())
+    elif config.init == "tiled":  # each row is the first one
+        nn.init.kaiming_normal_(weight, nonlinearity="relu")
+        weight.copy_(weight[:1].expand_as(weight).clone())
+    elif config.init == "fan-channels":  # He's, but the size of the kernel was left out
+        nn.init.normal_(weight, std=(2 / weight.shape[1]) ** 0.5)
     elif config.init == "constant":
         weight.fill_(1 / weight[0].numel())
     else:

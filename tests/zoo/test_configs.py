@@ -7,13 +7,13 @@ from dataclasses import fields, replace
 import pytest
 
 from zoo.configs import Config
-from zoo.configs.controls import CONTROLS, FAMILIES
+from zoo.configs.controls import FAMILIES
 from zoo.configs.faults import FAULTS
+from zoo.configs.images_parents import IMAGES_PARENTS
 from zoo.configs.parents import PARENTS
-from zoo.configs.unseen_controls import UNSEEN_CONTROLS
-from zoo.configs.unseen_faults import UNSEEN_FAULTS
+from zoo.configs.series_parents import SERIES_PARENTS
 from zoo.configs.unseen_parents import UNSEEN_PARENTS
-from zoo.configs.variants import VARIANTS
+from zoo.generate import ALL_FAULTS, PARTS
 
 NAMES = {
     "vanishing", "exploding", "dead", "oscillating", "slow", "plateau", "not-training", "wiring",
@@ -26,7 +26,7 @@ SPECIFIED = [
     "F1",
 ]  # fmt: skip
 HEALTHY = {f"H{i}" for i in (*range(1, 15), 16, 18)}
-ALL = [*FAULTS, *VARIANTS, *UNSEEN_FAULTS]
+ALL = list(ALL_FAULTS)
 every_fault = pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.id)
 
 
@@ -36,27 +36,28 @@ def test_every_fault_and_control_of_the_specification_is_there():
 
 
 def test_the_report_has_runs_enough_of_every_class():
-    classes = {fault.name for fault in UNSEEN_FAULTS}
-    runs = [seed for control in UNSEEN_CONTROLS for seed in control.seeds]
+    faults, controls = PARTS["report"]
 
-    assert classes >= NAMES - {"lr-low"}
-    assert len(UNSEEN_FAULTS) >= 45
-    assert sum(bool(fault.layers) for fault in UNSEEN_FAULTS) >= 15
-    assert all(len(fault.seeds) == 5 for fault in UNSEEN_FAULTS)
-    assert len(UNSEEN_CONTROLS) >= 45
-    assert len(runs) >= 180
+    assert {fault.name for fault in faults} >= NAMES - {"lr-low"}
+    assert len(faults) >= 60
+    assert sum(bool(fault.layers) for fault in faults) >= 12
+    assert all(len(fault.seeds) == 5 for fault in faults)
+    assert len(controls) >= 25
+    assert sum(len(control.seeds) for control in controls) >= 180
 
 
 def test_the_report_shares_nothing_with_the_part_for_tuning():
-    tuned, fresh = (*FAULTS, *VARIANTS, *CONTROLS), (*UNSEEN_FAULTS, *UNSEEN_CONTROLS)
+    tuned, fresh = (PARTS[part].configurations for part in ("tune", "report"))
 
     assert not {each.config.key for each in tuned} & {each.config.key for each in fresh}
     assert not {each.id for each in tuned} & {each.id for each in fresh}
     assert not {seed for each in tuned for seed in each.seeds} & {
         seed for each in fresh for seed in each.seeds
     }
-    assert not set(PARENTS) & set(UNSEEN_PARENTS)
-    assert {fault.parent_name for fault in UNSEEN_FAULTS} <= set(UNSEEN_PARENTS)
+    known, blind = PARENTS | UNSEEN_PARENTS, IMAGES_PARENTS | SERIES_PARENTS
+    assert not set(known) & set(blind)
+    assert len(blind) == len(IMAGES_PARENTS) + len(SERIES_PARENTS)
+    assert {fault.parent_name for fault in PARTS["report"].faults} <= set(blind)
 
 
 @every_fault
@@ -81,7 +82,7 @@ def test_a_fault_is_a_mutation_of_its_parent_and_nothing_more(fault):
 
 def test_no_two_faults_are_the_same_run_and_no_control_is_a_fault():
     faults = [fault.config.key for fault in ALL]
-    controls = [*CONTROLS, *UNSEEN_CONTROLS]
+    controls = [each for part in PARTS.values() for each in part.controls]
 
     assert len(set(faults)) == len(faults)
     assert not set(faults) & {control.config.key for control in controls}

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .config import Config
+from .images_parents import IMAGES_PARENTS
 from .parents import PARENTS, Parent
+from .series_parents import SERIES_PARENTS
 from .unseen_parents import UNSEEN_PARENTS
+
+ALL_PARENTS = PARENTS | UNSEEN_PARENTS | IMAGES_PARENTS | SERIES_PARENTS
 
 # From which step on the fault is there: a number, or what the run itself shows.
 Onset = int | Literal["nonfinite", "lowest-validation", "divergence"]
@@ -30,7 +34,7 @@ class Fault:
     @property
     def parent(self) -> Parent:
         """The parent of which this is a mutation."""
-        return (PARENTS | UNSEEN_PARENTS)[self.parent_name]
+        return ALL_PARENTS[self.parent_name]
 
     @property
     def config(self) -> Config:
