@@ -92,6 +92,15 @@ def test_a_first_step_several_times_the_rate_times_its_gradient_is_taken_several
     assert asked("wiring", recorded(falling(20), update_l2=0.0038, **given)) == []
 
 
+def test_groups_with_rates_of_their_own_are_not_steps_taken_several_times():
+    """The rate that is recorded is that of the first group."""
+    given = {"scalars": {"lr": 0.1}, "grad_l2": 0.02, "update_l2": 0.008}
+
+    for more in ({"several_rates": True}, {"others": ["Adam"]}):
+        history = recorded(falling(20), optimizer={"name": "SGD", **more}, **given)
+        assert asked("wiring", history) == []
+
+
 def test_batch_norms_that_never_learn_what_they_see_leave_held_back_data_at_guessing():
     norm = Layer("norm.weight", (32,), "BatchNorm1d", "weight", 1, "F32", optimised=True)
     values = np.where(np.arange(120) % 20 == 19, 2.4 + 1e-3 * np.arange(120), np.nan)

@@ -126,6 +126,16 @@ def test_two_optimizers_make_one_frame(tmp_path):
     assert info.optimizer["others"] == ["Adam"]
 
 
+def test_groups_with_rates_of_their_own_are_told(tmp_path):
+    model = mlp()
+    groups = [{"params": model[:2].parameters(), "lr": 0.01}, {"params": model[2:].parameters()}]
+    for name, given in (("two", groups), ("one", model.parameters())):
+        trained(model, tmp_path / name, steps=1, given=torch.optim.SGD(given, 0.1))
+
+    assert read(tmp_path / "two")[1].optimizer["several_rates"] is True
+    assert "several_rates" not in read(tmp_path / "one")[1].optimizer
+
+
 def test_without_an_optimizer_gradients_are_read_as_they_come(tmp_path):
     """The only way where the optimizer runs inside backward."""
     model = mlp()

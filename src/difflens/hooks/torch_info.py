@@ -88,4 +88,13 @@ def _settings(optimizers: list[Any]) -> dict[str, Any]:
         if isinstance(value, _PLAIN) and key != "params"
     }
     others = {"others": [type(each).__name__ for each in optimizers[1:]]} if optimizers[1:] else {}
-    return {"name": type(first).__name__, **plain, **others}
+    rates = {"several_rates": True} if _rates_differ(optimizers) else {}
+    return {"name": type(first).__name__, **plain, **rates, **others}
+
+
+def _rates_differ(optimizers: list[Any]) -> bool:
+    """Do groups of parameters have rates of their own? The rate recorded is the first one's."""
+    given = [group.get("lr") for each in optimizers for group in each.param_groups]
+    # A rate in a tensor may lie on a device: it is told by who it is, not by its number.
+    told = {each if isinstance(each, (int, float)) else id(each) for each in given}
+    return len(told) > 1

@@ -130,13 +130,15 @@ def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 
 def _times(seen: Sight) -> float | None:
-    """Give the first update by what it should be; None of other optimisers, and with decay."""
+    """Give the first update by what it should be; None of other optimisers, rates, and decay."""
     given, course = seen.history.info.optimizer, seen.history.course
     updates, gradients = course.field("update_l2"), course.field("grad_l2")
     name, layers = str(given.get("name", "")).lower(), seen.history.info.layers
     if updates is None or gradients is None or seen.lr is None or not len(updates):
         return None
     if name not in ("sgd", *_ADAMS) or given.get("weight_decay") or not seen.lr[0] > 0:
+        return None
+    if given.get("several_rates") or given.get("others"):  # what is recorded is the first one's
         return None
     found = []
     for i, layer in enumerate(layers):
