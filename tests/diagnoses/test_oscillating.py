@@ -1,5 +1,5 @@
 import numpy as np
-from diagnoses.histories import asked
+from diagnoses.histories import asked, only
 from simulation import replicates
 
 from difflens.testing.histories import falling, faulty, recorded
@@ -56,3 +56,11 @@ def test_small_batches_of_squared_errors_swing_by_themselves():
         return asked("oscillating", recorded(losses, facts={"output": output}))
 
     assert [of(batch) for batch in (1, 4, 16)] == [[], [], []]
+
+
+def test_a_loss_that_passes_below_zero_has_no_level_to_swing_about():
+    """A likelihood of densities: its zero means nothing."""
+    swinging = 2.3 + 1.4 * np.sin(np.arange(200))
+
+    assert only("oscillating", recorded(swinging))
+    assert asked("oscillating", recorded(swinging - 1.2)) == []

@@ -41,3 +41,12 @@ def test_a_loss_that_falls_steadily_and_hardly_is_slow_whatever_the_steps():
     history = recorded(losses, update_l2=2e-3, weight_l2=1.0, scalars={"val_loss": held_back})
 
     assert only("slow", history).fix.code == "scale_lr"
+
+
+def test_a_loss_that_falls_by_more_and_stays_high_is_slow_where_every_step_is_tiny():
+    losses = np.linspace(2.3, 1.7, 300)
+    held_back = np.where(np.arange(300) % 20 == 0, losses, np.nan)
+
+    for update, told in ((1e-5, 1), (2e-2, 0)):
+        history = recorded(losses, update_l2=update, weight_l2=1.0, scalars={"val_loss": held_back})
+        assert len(asked("slow", history)) == told

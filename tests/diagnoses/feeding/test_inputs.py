@@ -22,3 +22,10 @@ def test_inputs_that_are_not_scaled_are_not_to_blame_where_the_loss_broke_out_of
 
     assert asked("data", history) == []
     assert only("nan", history).fix.code == "stable_loss"
+
+
+def test_inputs_of_a_usual_size_are_not_to_blame_where_nothing_was_ever_finite():
+    """Sound weights make no infinities of a spread of twenty."""
+    for spread, told in ((20.0, 0), (1e5, 1)):
+        facts = {**CLASSES, "input": {"dtype": "float32", "mean": 0.0, "std": spread}}
+        assert len(asked("data", recorded(np.full(10, np.nan), facts=facts))) == told

@@ -82,3 +82,24 @@ def test_a_loss_that_rests_far_below_guessing_may_be_done():
                        scalars={"val_loss": held_back}, update_l2=0.02)  # fmt: skip
 
     assert asked("data", history) == []
+
+
+def test_a_held_back_loss_that_falls_and_stays_above_guessing_is_of_another_kind():
+    """What is merely not learned yet costs what guessing costs: 2.3 of ten classes."""
+    fades = 3.6 + 1.4 * np.exp(-np.arange(300) / 200)
+    given = {"update_l2": 0.02, "facts": CLASSES}
+    above = recorded(falling(300, end=0.3), scalars={"val_loss": sampled(fades)}, **given)
+    below = recorded(falling(300, end=0.3), scalars={"val_loss": sampled(fades / 2.5)}, **given)
+
+    assert "never followed" in only("data", above).text
+    assert asked("data", below) == []
+
+
+def test_a_held_back_loss_that_rose_from_guessing_was_learned_by_heart():
+    """That is over-fitting: the labels are as they should be."""
+    souring = 2.1 + np.abs(np.arange(300) - 40) / 60
+    history = recorded(falling(300, end=0.01), update_l2=0.02, facts=CLASSES,
+                       scalars={"val_loss": sampled(souring)})  # fmt: skip
+
+    assert asked("data", history) == []
+    assert only("over-fit", history).severity == "warning"
