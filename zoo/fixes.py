@@ -139,6 +139,12 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
     "fix_schedule": _hold,
     "rewind_and_skip": _rewind,
+    "leave_weights": lambda config, _: replace(config, averaged=0.0, restored=0),
+    "step_once": lambda config, _: replace(config, doubled=1),
+    "scale_loss": lambda config, given: replace(
+        config, loss_scale=float(given["factor"]), unscaled=True
+    ),
+    "norm_momentum": lambda config, given: replace(config, norm_momentum=float(given["value"])),
 }
 
 

@@ -18,9 +18,14 @@ FAULTY = replace(
     loss_sign=-1, order="sorted", labels="permuted", input_scale=100.0, target_scale=1000.0,
     skip_nonfinite=False, loss="naive-log", batch=1, kick_step=5, kick_factor=60.0, bad_step=7,
     schedule="early-zero", recurrent="identity", recurrent_scale=0.3, memory_bias=-6.0,
-    ending="relu",
+    ending="relu", gate_bias=-9.0, norm_scale=0.1, entry_scale=20.0, alike="*", copied=True,
+    left_out="*", rates=(("*", 2.0),), norms_eval=True, cut_branches=True, augment="turn",
+    odd_column=50.0, held_scale=9.0, own_eps=0.0, flip_step=3, burst_step=4, averaged=0.9,
+    restored=5, doubled=2, loss_scale=1e-7, unscaled=False, norm_momentum=0.0,
 )  # fmt: skip
-START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias"}
+START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias",
+         "gate_bias", "norm_scale", "entry_scale", "alike", "copied"}  # fmt: skip
+STEP = {"kick_step", "kick_factor", "bad_step", "flip_step", "burst_step"}
 CASES = {
     "scale_lr": ({"factor": 0.1}, {"lr"}),
     "set_lr": ({"value": 0.01}, {"lr"}),
@@ -30,25 +35,29 @@ CASES = {
     "change_activation": ({"to": "LeakyReLU"}, {"activation"}),
     "add_normalisation": ({"kind": "layer"}, {"norm"}),
     "add_residual": ({}, {"residual"}),
-    "add_to_optimizer": ({"layers": ["hidden.0"]}, {"optimised"}),
+    "add_to_optimizer": ({"layers": ["hidden.0"]}, {"optimised", "left_out", "rates"}),
     "call_step": ({}, {"calls_step"}),
     "call_zero_grad": ({}, {"zero_grad"}),
-    "train_mode": ({}, {"train_mode"}),
-    "remove_detach": ({"layers": []}, {"detach_after"}),
+    "train_mode": ({}, {"train_mode", "norms_eval"}),
+    "remove_detach": ({"layers": []}, {"detach_after", "cut_branches"}),
     "remove_softmax": ({}, {"softmax", "ending"}),
     "negate_loss": ({}, {"loss_sign"}),
     "shuffle": ({}, {"order"}),
-    "check_labels": ({}, {"labels"}),
-    "scale_inputs": ({}, {"input_scale"}),
+    "check_labels": ({}, {"labels", "augment"}),
+    "scale_inputs": ({}, {"input_scale", "odd_column", "held_scale"}),
     "scale_targets": ({}, {"target_scale"}),
     "skip_nonfinite": ({}, {"skip_nonfinite"}),
-    "stable_loss": ({}, {"loss"}),
+    "stable_loss": ({}, {"loss", "own_eps"}),
     "lower_momentum": ({"value": 0.9}, {"momentum"}),
     "larger_batch": ({"factor": 32}, {"batch"}),
     "regularise": ({"dropout": 0.5, "weight_decay": 0.1}, {"dropout", "weight_decay", "optimiser"}),
     "stop_early": ({"step": 40}, {"stop_step"}),
     "fix_schedule": ({"hold": 0.01}, {"schedule", "lr"}),
-    "rewind_and_skip": ({"step": 5}, {"kick_step", "kick_factor", "bad_step"}),
+    "rewind_and_skip": ({"step": 5}, STEP),
+    "leave_weights": ({}, {"averaged", "restored"}),
+    "step_once": ({}, {"doubled"}),
+    "scale_loss": ({"factor": 1024.0}, {"loss_scale", "unscaled"}),
+    "norm_momentum": ({"value": 0.1}, {"norm_momentum"}),
 }
 
 

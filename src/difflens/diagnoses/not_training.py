@@ -118,6 +118,9 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
     )  # fmt: skip
 
 
+_SCALE = 1024.0  # of a loss whose gradients half precision would lose; divided out again
+
+
 def _none_arrives(seen: Sight) -> Iterator[RunFinding]:
     """Tell that every gradient is exactly zero though steps are taken, that of the last layer too.
 
@@ -136,6 +139,7 @@ def _none_arrives(seen: Sight) -> Iterator[RunFinding]:
         cause="nothing comes back from the loss: it underflows (half precision without a loss "
         "scale, a tiny weight), is multiplied by zero, or does not depend on the outputs",
         advice=["look at the loss that backward() is called on", "scale it in half precision"],
+        fix=Fix("scale_loss", {"factor": _SCALE}),
     )
 
 

@@ -160,6 +160,7 @@ def _other_statistics(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         cause="batch norms evaluate with statistics that they never learned: their momentum is "
         "next to zero, or they were in evaluation mode",
         advice=["take the default momentum of the norms", "compare both modes on one batch"],
+        fix=Fix("norm_momentum", {"value": 0.1}),
         signs=[above(lowest, limit["far"] / 2)],
     )
 

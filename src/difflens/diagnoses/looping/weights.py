@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...runs import RunFinding
+from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
 from ..signs.limits import Limits
 from ..signs.sight import Sight
@@ -16,6 +16,8 @@ _CAUSE = ("the weights are put back after the steps (an average, a checkpoint, a
           "model than the trained one is measured")  # fmt: skip
 _ADVICE = ("look for code that writes to the weights beside the optimiser",
            "measure the model that is trained")  # fmt: skip
+
+_LEAVE = Fix("leave_weights")
 
 
 def put_back(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -40,6 +42,7 @@ def _leapt(seen: Sight, limit: Limits) -> list[RunFinding]:
             layers=worst.layers,
             cause=_CAUSE,
             advice=_ADVICE,
+            fix=_LEAVE,
             signs=[above(len(found), limit["writes"] / 2)],
         )
     ]
@@ -62,6 +65,7 @@ def _undone(seen: Sight) -> list[RunFinding]:
             since=int(seen.steps[0]),
             cause=_CAUSE,
             advice=_ADVICE,
+            fix=_LEAVE,
         )
     ]
 
@@ -100,6 +104,7 @@ def _same(seen: Sight, limit: Limits) -> list[RunFinding]:
             since=since,
             cause=_CAUSE,
             advice=_ADVICE,
+            fix=_LEAVE,
             signs=[above(len(values), limit["same_values"] / 2)],
         )
     ]  # fmt: skip
@@ -124,6 +129,7 @@ def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
             cause="parameters are handed to the optimiser more than once, step() is called several "
             "times, or something else moves the weights",
             advice=["hand every parameter to the optimiser once", "call step() once a batch"],
+            fix=Fix("step_once"),
             signs=[above(times, limit["repeated"] / 2)],
         )
     ]
