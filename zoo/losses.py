@@ -78,11 +78,6 @@ def _broadcast(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
     return (scores - targets.flatten()).square().mean()
 
 
-def _over_the_batch(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
-    """Take the softmax along the wrong dimension: over the examples of each class."""
-    return -scores.log_softmax(0).gather(-1, targets[:, None]).mean()
-
-
 def _nll_of_scores(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
     """Take scores for logarithms of probabilities: there is no end to how large they may grow."""
     return -scores.gather(-1, targets[:, None]).mean()
@@ -150,7 +145,6 @@ LOSSES: dict[str, Callable[[Config, Tensor, Tensor], Tensor]] = {
     "naive-softmax": _naive_softmax,
     "sum": _summed,
     "broadcast": _broadcast,
-    "over-the-batch": _over_the_batch,
     "nll-of-scores": _nll_of_scores,
     "bce": _bce,
     "one-of-many": _one_of_many,
