@@ -159,3 +159,10 @@ def test_small_gradients_behind_the_end_of_a_schedule_are_not_vanishing():
     rate = np.where(np.arange(80) < 30, 1e-2, 1e-6)
 
     assert asked("vanishing", recorded(level(80), scalars={"lr": rate}, grad_l2=1e-8)) == []
+
+
+def test_weights_that_are_no_numbers_any_more_are_another_fault_and_no_warning_of_ours():
+    lost = np.where(np.arange(60) < 30, 1.0, np.nan)
+    history = recorded(level(60), weight_l2=lost, update_l2=lost, act_std=1e30)
+
+    assert all("penalty" not in each.cause for each in asked("vanishing", history))

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
+from ..signs.layers import median
 from ..signs.limits import Limits
 from ..signs.sight import Sight
 from ..signs.wording import above, finding
@@ -78,7 +79,7 @@ def _shrank(seen: Sight) -> bool:
     weights = seen.layers.weights
     if weights is None or not len(weights) or not (weights[0] > 0).all():
         return False
-    return bool(np.nanmedian(weights[-1] / weights[0]) < _LOST)
+    return bool(median(weights[-1] / weights[0], axis=0) < _LOST)
 
 
 def _same(seen: Sight, limit: Limits) -> list[RunFinding]:

@@ -46,7 +46,7 @@ def collapsed(seen: Sight) -> float | None:
     trained = weights[:, seen.layers.trained]
     if not trained.size or not (trained[0] > 0).all():
         return None
-    left = float(np.nanmedian(trained[-1] / trained[0]))
+    left = float(median(trained[-1] / trained[0], axis=0))
     return left if left < _COLLAPSED and not _is_torn(seen) else None
 
 

@@ -38,8 +38,8 @@ def explained(seen: Sight) -> float | None:
     spread, values = seen.layers.field("act_std"), seen.history.course.scalar("loss")
     if spread is None or values is None:
         return None
-    variance = spread[-_RECENT:, -1] ** 2
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
+        variance = spread[-_RECENT:, -1] ** 2
         shares = variance / (variance + values[-_RECENT:])
     known = shares[np.isfinite(shares)]
     return float(np.median(known)) if len(known) else None
