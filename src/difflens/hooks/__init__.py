@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-import msgspec
-
+from ..records import Record
 from ..runs import RunInfo
 
 # What a loop may hand in as a number: one, or a promise of one that a device still computes.
 Value = Any
 
 
-class Reading(msgspec.Struct, gc=False):
+class Reading(Record, frozen=True, gc=False):
     """One step as the hook saw it, some of it still on its way from a device.
 
     `finish` is called once, on the sink's own thread, and gives scalars by name and the block of

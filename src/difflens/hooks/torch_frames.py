@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from ..records import Record
 from .torch_activations import FIELDS
 from .torch_blocks import GRADIENT, WEIGHTS, block, whole_block
 from .torch_clipping import Between, Clipping, one
@@ -22,7 +21,7 @@ from .torch_readings import COLUMNS, ProcessorReader
 Finished = tuple[dict[str, float], Any]
 
 
-class Raw(msgspec.Struct, gc=False):
+class Raw(Record, frozen=True, gc=False):
     """What was begun at one step, and is finished here.
 
     A struct is made without a function of Python, and a collector that looks at hundreds of those

@@ -163,7 +163,7 @@ class FusedReader:
         begun, ended = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         begun.record()
         self._sum_up(what, group)
-        host = group.out.to("cpu", non_blocking=True)
+        host = group.out.to("cpu", non_blocking=True, copy=True)
         ended.record()
         return group.places, host, group.shares, (what, begun, ended)
 
