@@ -29,6 +29,11 @@ class Data(NamedTuple):
     held_targets: NDArray[Any]
     classes: int
 
+    @property
+    def outputs(self) -> int:
+        """How many scores a network gives for an example."""
+        return self.classes or int(self.targets.shape[1])
+
 
 def load(config: Config, seed: int) -> Data:
     """Give the data of a configuration, with what its knobs do to it."""

@@ -69,7 +69,7 @@ def _activation(name: str, pace: float = 1.0) -> nn.Module:
 def _outputs(config: Config, data: Data) -> int:
     """Count the scores; a loss of means and spreads asks for two of each."""
     each = 2 if config.loss.startswith("gaussian") else 1
-    return data.classes or each * int(data.targets.shape[1])
+    return each * data.outputs
 
 
 def _ending(config: Config) -> nn.Module:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from .sets import standard
 
-    Made = tuple[NDArray[Any], NDArray[Any], int]  # inputs, targets, classes (0: regression)
+if TYPE_CHECKING:
+    from .sets import Made
 
 SIDE, LEVELS = 12, 8
 
@@ -47,7 +47,7 @@ def _tags() -> Made:
     inputs, targets = datasets.make_multilabel_classification(
         1500, n_features=20, n_classes=6, n_labels=2, random_state=8
     )
-    return _standard(inputs), targets.astype(np.float32), 0
+    return standard(inputs), targets.astype(np.float32), 0
 
 
 def _mixture() -> Made:
@@ -58,7 +58,7 @@ def _mixture() -> Made:
         3000, n_features=20, n_informative=8, n_redundant=2, n_classes=4, class_sep=2.0,
         flip_y=0.01, random_state=12,
     )  # fmt: skip
-    return _standard(inputs), labels.astype(np.int64), 4
+    return standard(inputs), labels.astype(np.int64), 4
 
 
 def _quadratic() -> Made:
@@ -73,7 +73,7 @@ def _diabetes() -> Made:
     from sklearn import datasets
 
     inputs, targets = datasets.load_diabetes(return_X_y=True)
-    return _standard(inputs), _standard(targets[:, None]), 0
+    return standard(inputs), standard(targets[:, None]), 0
 
 
 def _categories() -> Made:
@@ -101,12 +101,7 @@ def _surface() -> Made:
     """Give the grey of a picture at its places, to be learnt as a function of the place."""
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 40)] * 2), axis=-1).reshape(-1, 2)
     grey = np.sin(9 * grid[:, 0]) * np.cos(7 * grid[:, 1]) + (np.hypot(*grid.T) < 0.5)
-    return grid.astype(np.float32), _standard(grey[:, None]), 0
-
-
-def _standard(inputs: NDArray[Any]) -> NDArray[np.float32]:
-    scaled = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
-    return np.asarray(scaled, np.float32)
+    return grid.astype(np.float32), standard(grey[:, None]), 0
 
 
 PICTURE_SETS: dict[str, Callable[[], Made]] = {

@@ -119,7 +119,7 @@ class Convolutions(nn.Module):
         self.pool = nn.MaxPool2d(2)
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
         left = (self.side // 2) ** 2 if config.model != "squeezed" else 4
-        self.output = nn.Linear(config.width * left, data.classes or int(data.targets.shape[1]))
+        self.output = nn.Linear(config.width * left, data.outputs)
         self.ending, self.detach_after = ending, config.detach_after
         self.squeezes = config.model == "squeezed"
         self.eps = config.own_eps
@@ -180,7 +180,7 @@ class Mixer(nn.Module):
             Mixing(config, patches, activation) for _ in range(config.depth)
         )
         self.norm = nn.LayerNorm(config.width)
-        self.output = nn.Linear(config.width, data.classes or int(data.targets.shape[1]))
+        self.output = nn.Linear(config.width, data.outputs)
         self.ending, self.mixes_up = ending, config.mixed_up
 
     def forward(self, values: Tensor) -> Tensor:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Made = tuple[NDArray[Any], NDArray[Any], int]  # inputs, targets, classes (0: regression)
+    from .sets import Made
 
 _COUNT, _ECHO, _DEEPEST = 1500, 3, 4
 

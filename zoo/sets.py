@@ -29,19 +29,19 @@ def _digits() -> Made:
 
 def _cancer() -> Made:
     inputs, labels = _sets().load_breast_cancer(return_X_y=True)
-    return _standard(inputs), labels.astype(np.int64), 2
+    return standard(inputs), labels.astype(np.int64), 2
 
 
 def _blobs() -> Made:
     inputs, labels = _sets().make_blobs(
         1500, n_features=8, centers=6, cluster_std=2.5, random_state=3
     )
-    return _standard(inputs), labels.astype(np.int64), 6
+    return standard(inputs), labels.astype(np.int64), 6
 
 
 def _circles() -> Made:
     inputs, labels = _sets().make_circles(1500, noise=0.08, factor=0.5, random_state=3)
-    return _standard(inputs), labels.astype(np.int64), 2
+    return standard(inputs), labels.astype(np.int64), 2
 
 
 def _sequences() -> Made:
@@ -82,18 +82,18 @@ def _autoencoder() -> Made:
 
 def _wine() -> Made:
     inputs, labels = _sets().load_wine(return_X_y=True)
-    return _standard(inputs), labels.astype(np.int64), 3
+    return standard(inputs), labels.astype(np.int64), 3
 
 
 def _moons() -> Made:
     inputs, labels = _sets().make_moons(1500, noise=0.15, random_state=4)
-    return _standard(inputs), labels.astype(np.int64), 2
+    return standard(inputs), labels.astype(np.int64), 2
 
 
 def _friedman() -> Made:
     """Make a regression in which five of ten columns count (Friedman 1991)."""
     inputs, targets = _sets().make_friedman1(1500, noise=0.5, random_state=6)
-    return _standard(inputs), _standard(targets[:, None]), 0
+    return standard(inputs), standard(targets[:, None]), 0
 
 
 def _rows() -> Made:
@@ -120,10 +120,11 @@ def _spirals() -> Made:
     radius = random.uniform(0.1, 1, 1500)
     turn = 4 * radius + labels * 2 * np.pi / 3 + 0.15 * random.normal(size=1500)
     inputs = np.stack([radius * np.cos(turn), radius * np.sin(turn)], axis=1)
-    return _standard(inputs), labels.astype(np.int64), 3
+    return standard(inputs), labels.astype(np.int64), 3
 
 
-def _standard(inputs: NDArray[Any]) -> NDArray[np.float32]:
+def standard(inputs: NDArray[Any]) -> NDArray[np.float32]:
+    """Give columns of mean zero and spread one."""
     scaled = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
     return np.asarray(scaled, np.float32)
 

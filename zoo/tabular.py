@@ -15,10 +15,6 @@ from .picture_sets import LEVELS
 Activation = Callable[[], nn.Module]
 
 
-def _outputs(data: Data) -> int:
-    return data.classes or int(data.targets.shape[1])
-
-
 class Gate(nn.Module):
     """A linear layer times the sigmoid of another (Dauphin et al. 2017), or a highway's gate."""
 
@@ -50,7 +46,7 @@ class Gated(nn.Module):
         inputs = int(data.inputs.shape[1])
         sizes = [inputs, *[config.width] * (config.depth - 1)]
         self.hidden = nn.ModuleList(Gate(config, each, activation) for each in sizes)
-        self.output = nn.Linear(config.width, _outputs(data))
+        self.output = nn.Linear(config.width, data.outputs)
         self.ending = ending
 
     def forward(self, values: Tensor) -> Tensor:
@@ -78,7 +74,7 @@ class Dense(nn.Module):
             self.hidden.append(block)
             size += config.width
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
-        self.output = nn.Linear(size, _outputs(data))
+        self.output = nn.Linear(size, data.outputs)
         self.ending = ending
 
     def forward(self, values: Tensor) -> Tensor:
@@ -106,7 +102,7 @@ class Experts(nn.Module):
             expert.add_module("narrow", nn.Linear(config.width, config.width))
             self.hidden.append(expert)
         self.gate = nn.Linear(inputs, config.depth)
-        self.output = nn.Linear(config.width, _outputs(data))
+        self.output = nn.Linear(config.width, data.outputs)
         self.ending = ending
 
     def forward(self, values: Tensor) -> Tensor:
@@ -135,7 +131,7 @@ class Entities(nn.Module):
             block.add_module("linear", nn.Linear(entering, config.width))
             block.add_module("activation", activation())
             self.hidden.append(block)
-        self.output = nn.Linear(config.width, _outputs(data))
+        self.output = nn.Linear(config.width, data.outputs)
         self.ending = ending
 
     def forward(self, values: Tensor) -> Tensor:

@@ -176,13 +176,18 @@ def _least(seen: Sight, limit: Limits, blind: bool, heart: bool) -> int:
     points = int(limit["blind_points" if blind else "points"])
     if is_recurrent(seen.history) and not heart:
         points = max(points, int(limit["far_points"]))
-    return max(points, limit["examples"] // seen.batch) if seen.batch else points
+    return _of_examples(points, seen, limit)
 
 
 def _least_of(seen: Sight, limit: Limits) -> int:
     """Say how many points must pass before a loss that rests is doubted."""
     least = int(limit["recurrent_points" if is_recurrent(seen.history) else "points"])
-    return max(least, int(limit["examples"]) // seen.batch) if seen.batch else least
+    return _of_examples(least, seen, limit)
+
+
+def _of_examples(points: int, seen: Sight, limit: Limits) -> int:
+    """Give these points, or more where batches are so small that they hold too few examples."""
+    return max(points, int(limit["examples"]) // seen.batch) if seen.batch else points
 
 
 def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
