@@ -26,15 +26,15 @@ N3c@tuned-vgg G1c@squeezed G4c@deep-plain UV1@climbing UV3@gpt UV6@bag UV10@few-
 UV7@tied-words UV11@tight UE4@gru-waves UG2@deep8 UG6@stopped UG8@regression-low UD1@spread
 UD4@sgd16 UD6@post-norm UO1@raw-vae UO5@tags UO8@decaying UH2@stream US1@irnn US3@gated-filters
 US6@lstm-rows UP1@raw-pixels UP3@wine UW1@entities UW4@cnn-norm UW7@sums UW9@dense
-UR2@friedman-adamw UL6@variational UL8@deep12 UX3@cnn UX5@caster UX7@elu-rmsprop UN2@deep20-tanh
-UN6@wide UK2@cnn-low MV3@deep-tcn MV5@gpt-sgd ME1@moons ME3@deep10-gelu ME5@rnn-first MG2@deep34
+UR2@friedman-adamw UL6@variational UL8@deep12 UX3@cnn UX5@caster UX7@elu-rmsprop UN6@wide
+UK2@cnn-low MV3@deep-tcn MV5@gpt-sgd ME1@moons ME3@deep10-gelu ME5@rnn-first MG2@deep34
 MG4@accumulated MD2@few-shapes MD4@regression-adam MO2@gated MH2@wide-gelu MS1@deep10
 MS3@tied-sgd MS6@tcn MY2@bn-cnn MP1@regression MP3@quantile MW5@autoencoder-sgd MR3@hard MR5@sgd
 ML3@narrow-coder MX1@seldom MX5@lstm-first MN1@deep-vgg QV2@highway QV4@pre-norm QV6@hot
 QE2@autoencoder QE4@pairs QG2@own-scale QG4@few-reviews QD1@tanh QD3@echo QO2@cnn4 QH1@robust
 QH3@rnn-rows QS2@warm-sgd QS4@norm-tcn QY2@stepped QP1@echo QP3@blobs16 QP5@batch3 QT2@encoder
 QT4@rnn-first QW4@bn-cnn QL1@regression-adam QL3@echo-rnn QL5@adagrad QX2@deep-tcn QX4@wide
-QX6@tcn QN2@regression-low QN4@robust QK2@single
+QX6@tcn QN2@regression-low QN4@robust
 """
 
 
