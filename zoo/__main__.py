@@ -11,8 +11,9 @@ from typing import Any
 from . import table
 from .evaluate import OURS, ask_all, autopsies, by_fault, false_alarms, scores_of
 from .fixes import mended
-from .generate import PARTS, Job, home, jobs_of, train_all, write_labels
+from .generate import Job, home, jobs_of, train_all, write_labels
 from .labels import Label
+from .parts import PARTS
 from .replay import EVERY
 from .scores import Judged, Rate
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from .configs.config import Config
 from .data import load
-from .generate import PARTS
 from .labels import Label
+from .parts import PARTS
 from .peers import peer_verdicts, torchmortem
 from .replay import EVERY, replay
 from .scores import Judged, Score, delay, score

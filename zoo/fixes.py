@@ -5,6 +5,7 @@ A remedy changes what it names and nothing else: none of them may put the parent
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 
 from .configs.config import Config
 from .configs.faults import Fault
-from .generate import ALL_FAULTS, Job, train_all
+from .generate import Job, train_all
 from .labels import Label
+from .parts import ALL_FAULTS
 from .scores import Rate, rate
 from .verdicts import Verdict
 
@@ -49,8 +51,8 @@ def _reinitialise(config: Config, given: Given) -> Config:
     return replace(
         config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
         odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0, memory_bias=0.0,
-        gate_bias=0.0, norm_scale=1.0, entry_scale=min(config.entry_scale, 1.0), alike="",
-        copied=False,
+        gate_bias=float(given.get("gate_bias") or 0.0), norm_scale=1.0,
+        entry_scale=min(config.entry_scale, 1.0), alike="", copied=False,
     )  # fmt: skip
 
 
@@ -87,6 +89,9 @@ def _stable(config: Config, _given: Given) -> Config:
     safe = config if config.own_eps is None else replace(config, own_eps=1e-5)
     if config.model == "variational" and config.spread_limit is None:
         safe = replace(safe, spread_limit=6.0)
+    if config.loss == "poisson-rate" and config.output_bias > 0:
+        # Who takes outputs as logarithms of rates lets them start at the logarithm of that rate.
+        safe = replace(safe, output_bias=math.log(config.output_bias))
     return replace(safe, loss=_STABLE.get(config.loss, config.loss))
 
 
@@ -124,10 +129,20 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "remove_detach": lambda config, _: replace(config, detach_after=None, cut_branches=False),
     "remove_softmax": lambda config, _: replace(config, softmax=False, ending="none"),
     "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
+    # Who trains on what is measured writes the loss of the validation into the loop.
+    "match_loss": lambda config, _: replace(config, loss=config.held_loss or config.loss),
+    "balance_classes": lambda config, _: replace(config, class_weights="balanced"),
     "shuffle": lambda config, _: replace(config, order="shuffled"),
     # Who looks at the pairs that are trained on sees what augmentation made of them, too.
     "check_labels": lambda config, _: replace(
         config, labels="true", label_noise=0.0, augment="none"
+    ),
+    # Who follows an example sees what augmentation, padding and each reshape make of it.
+    "follow_example": lambda config, _: replace(
+        config, augment="none", mixed_up=False, batch_first=True, pads="masked"
+    ),
+    "match_shapes": lambda config, _: replace(
+        config, loss="auto" if config.loss == "broadcast" else config.loss
     ),
     "scale_inputs": _scale,
     "scale_targets": lambda config, _: replace(config, target_scale=1.0),
@@ -136,6 +151,9 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "lower_momentum": lambda config, given: replace(config, momentum=float(given["value"])),
     "larger_batch": _batch,
     "regularise": _regularise,
+    "lower_dropout": lambda config, given: replace(
+        config, dropout=min(config.dropout, float(given["value"]))
+    ),
     "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
     "fix_schedule": _hold,
     "rewind_and_skip": _rewind,
@@ -143,6 +161,18 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "step_once": lambda config, _: replace(config, doubled=1),
     "scale_loss": lambda config, given: replace(
         config, loss_scale=float(given["factor"]), unscaled=True
+    ),
+    "unscale_gradients": lambda config, _: replace(config, unscaled=True),
+    # Who is told how strong a penalty in the loss may be finds it there, whichever it is.
+    "scale_penalty": lambda config, given: replace(
+        config,
+        penalty=config.penalty * float(given["factor"]),
+        l1=config.l1 * float(given["factor"]),
+    ),
+    # Who goes through a loss term by term sees which of them is made large, not small.
+    "check_signs": lambda config, _: replace(
+        config, penalty=abs(config.penalty), l1=abs(config.l1), prior=abs(config.prior),
+        kl=abs(config.kl),
     ),
     "norm_momentum": lambda config, given: replace(config, norm_momentum=float(given["value"])),
 }

@@ -8,56 +8,18 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .configs.config import Config
-from .configs.controls import CONTROLS, Control
-from .configs.crossed import crossed_controls, crossed_faults
-from .configs.faults import FAULTS, Fault
-from .configs.images_controls import IMAGES_CONTROLS
-from .configs.images_faults import IMAGES_FAULTS
-from .configs.series_controls import SERIES_CONTROLS
-from .configs.series_faults import SERIES_FAULTS
-from .configs.unseen_controls import UNSEEN_CONTROLS
-from .configs.unseen_faults import UNSEEN_FAULTS
-from .configs.variants import VARIANTS
+from .configs.controls import Control
+from .configs.faults import Fault
 from .labels import Label, divergence, onset_of, passes_gate
+from .parts import PARTS
 
 OUTCOME = "outcome.json"
-
-
-class Part(NamedTuple):
-    """The faults and controls of one part; no configuration is in two of them."""
-
-    faults: tuple[Fault, ...]
-    controls: tuple[Control, ...]
-
-    @property
-    def configurations(self) -> list[Fault | Control]:
-        """All that is recorded."""
-        return [*self.faults, *self.controls]
-
-
-_REPORTED_SEEDS = tuple(range(20, 27))  # of controls: a rate of false alarms asks for many
-_BLIND_FAULTS = (*IMAGES_FAULTS, *SERIES_FAULTS)
-_BLIND_CONTROLS = (*IMAGES_CONTROLS, *SERIES_CONTROLS)
-_KNOWN_FAULTS = (*FAULTS, *VARIANTS, *UNSEEN_FAULTS, *_BLIND_FAULTS[::2])
-
-# Rules and thresholds are chosen on the first three; the last is asked once, when they stand. Two
-# engineers who knew no rule wrote the blind ones; which half is which was settled beforehand.
-PARTS = {
-    "tune": Part((*FAULTS, *VARIANTS, *UNSEEN_FAULTS), (*CONTROLS, *UNSEEN_CONTROLS)),
-    "trial": Part(_BLIND_FAULTS[::2], _BLIND_CONTROLS[::2]),
-    "crossed": Part(crossed_faults(_KNOWN_FAULTS), crossed_controls(_KNOWN_FAULTS)),
-    "report": Part(
-        _BLIND_FAULTS[1::2],
-        tuple(replace(each, seeds=_REPORTED_SEEDS) for each in _BLIND_CONTROLS[1::2]),
-    ),
-}
-ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)
 
 
 @dataclass(frozen=True)

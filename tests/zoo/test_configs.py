@@ -13,7 +13,7 @@ from zoo.configs.images_parents import IMAGES_PARENTS
 from zoo.configs.parents import PARENTS
 from zoo.configs.series_parents import SERIES_PARENTS
 from zoo.configs.unseen_parents import UNSEEN_PARENTS
-from zoo.generate import ALL_FAULTS, PARTS
+from zoo.parts import ALL_FAULTS, PARTS
 
 NAMES = {
     "vanishing", "exploding", "dead", "oscillating", "slow", "plateau", "not-training", "wiring",
@@ -81,11 +81,12 @@ def test_a_fault_is_a_mutation_of_its_parent_and_nothing_more(fault):
 
 
 def test_no_two_faults_are_the_same_run_and_no_control_is_a_fault():
-    faults = [fault.config.key for fault in ALL]
+    """Seeds included: a part may hold the configurations of another with seeds of its own."""
+    faults = [(fault.config.key, seed) for fault in ALL for seed in fault.seeds]
     controls = [each for part in PARTS.values() for each in part.controls]
 
     assert len(set(faults)) == len(faults)
-    assert not set(faults) & {control.config.key for control in controls}
+    assert not {key for key, _ in faults} & {control.config.key for control in controls}
     assert len({control.id for control in controls}) == len(controls)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zoo.configs.crossed import SEEDS
 from zoo.configs.faults import ALL_PARENTS
-from zoo.generate import PARTS
+from zoo.parts import PARTS
 
 CROSSED = PARTS["crossed"]
 KNOWN = {fault.id: fault for part in ("tune", "trial") for fault in PARTS[part].faults}

@@ -22,6 +22,8 @@ FAULTY = replace(
     left_out="*", rates=(("*", 2.0),), norms_eval=True, cut_branches=True, augment="turn",
     odd_column=50.0, held_scale=9.0, own_eps=0.0, flip_step=3, burst_step=4, averaged=0.9,
     restored=5, doubled=2, loss_scale=1e-7, unscaled=False, norm_momentum=0.0,
+    held_loss="auto", class_weights="inverted", mixed_up=True, batch_first=False, pads="read",
+    dropout=0.95,
 )  # fmt: skip
 START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias",
          "gate_bias", "norm_scale", "entry_scale", "alike", "copied"}  # fmt: skip
@@ -42,8 +44,12 @@ CASES = {
     "remove_detach": ({"layers": []}, {"detach_after", "cut_branches"}),
     "remove_softmax": ({}, {"softmax", "ending"}),
     "negate_loss": ({}, {"loss_sign"}),
+    "match_loss": ({}, {"loss"}),
+    "balance_classes": ({}, {"class_weights"}),
     "shuffle": ({}, {"order"}),
     "check_labels": ({}, {"labels", "augment"}),
+    "follow_example": ({}, {"augment", "mixed_up", "batch_first", "pads"}),
+    "match_shapes": ({}, set()),  # this one's loss has no rows and columns to mix up
     "scale_inputs": ({}, {"input_scale", "odd_column", "held_scale"}),
     "scale_targets": ({}, {"target_scale"}),
     "skip_nonfinite": ({}, {"skip_nonfinite"}),
@@ -51,6 +57,7 @@ CASES = {
     "lower_momentum": ({"value": 0.9}, {"momentum"}),
     "larger_batch": ({"factor": 32}, {"batch"}),
     "regularise": ({"dropout": 0.5, "weight_decay": 0.1}, {"dropout", "weight_decay", "optimiser"}),
+    "lower_dropout": ({"value": 0.1}, {"dropout"}),
     "stop_early": ({"step": 40}, {"stop_step"}),
     "fix_schedule": ({"hold": 0.01}, {"schedule", "lr"}),
     "rewind_and_skip": ({"step": 5}, STEP),
@@ -58,6 +65,7 @@ CASES = {
     "step_once": ({}, {"doubled"}),
     "scale_loss": ({"factor": 1024.0}, {"loss_scale", "unscaled"}),
     "norm_momentum": ({"value": 0.1}, {"norm_momentum"}),
+    "unscale_gradients": ({}, {"unscaled"}),
 }
 
 
@@ -107,6 +115,10 @@ def test_a_stable_loss_is_the_same_loss_and_no_other():
 
     assert mend(Config(loss="naive-softmax"), {"code": "stable_loss"}) == Config()
     assert mend(summed, {"code": "stable_loss"}) == summed
+
+
+def test_one_shape_for_both_takes_the_broadcast_out_of_a_loss():
+    assert mend(Config(loss="broadcast"), {"code": "match_shapes"}) == Config()
 
 
 def test_a_convolution_gets_a_norm_that_it_has():

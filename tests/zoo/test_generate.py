@@ -17,6 +17,7 @@ from zoo.configs.faults import FAULTS
 from zoo.fixes import mended
 from zoo.generate import Job, jobs_of, train
 from zoo.loop import Loop
+from zoo.parts import PARTS, Part
 from zoo.verdicts import Verdict
 
 SHORT = Config(data="blobs", depth=2, width=8, steps=50)
@@ -94,7 +95,7 @@ def test_gradients_that_are_never_zeroed_pile_up():
 
 def test_no_run_is_in_two_parts():
     """But for parents of blind faults, which are trained for the gate and asked about by nobody."""
-    recorded = {part: [job for job in jobs_of(part) if job.record] for part in generate.PARTS}
+    recorded = {part: [job for job in jobs_of(part) if job.record] for part in PARTS}
 
     for left, right in combinations(recorded.values(), 2):
         assert not {job.name for job in left} & {job.name for job in right}
@@ -102,18 +103,18 @@ def test_no_run_is_in_two_parts():
         assert len({job.folder for job in jobs}) == len(jobs)
 
 
-@pytest.mark.parametrize("part", generate.PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_a_part_has_every_seed_of_its_faults_and_of_their_parents(part):
     jobs = {(job.name, job.seed) for job in jobs_of(part)}
 
-    for fault in generate.PARTS[part].faults:
+    for fault in PARTS[part].faults:
         for seed in fault.seeds:
             assert {(fault.id, seed), (f"parent-{fault.parent_name}", seed)} <= jobs
 
 
 def test_labels_are_made_of_what_the_runs_came_to(tmp_path, monkeypatch):
     fault = replace(FAULTS[0], parent_name="mlp", changes={"calls_step": False})
-    monkeypatch.setattr(generate, "PARTS", {"report": generate.Part((fault,), ())})
+    monkeypatch.setattr(generate, "PARTS", {"report": Part((fault,), ())})
     for seed in range(5):
         for name, config, accuracy in (
             (fault.id, fault.config, 0.1 if seed else 0.99),
@@ -139,7 +140,7 @@ def test_what_strikes_out_of_a_clear_sky_is_no_divergence_to_be_foreseen(tmp_pat
         ("sudden", {"switch_step": 40, "switched": (("input_scale", 100.0),)}),
     ):
         fault = replace(FAULTS[0], id=name, parent_name="mlp", changes=changes)
-        monkeypatch.setattr(generate, "PARTS", {"report": generate.Part((fault,), ())})
+        monkeypatch.setattr(generate, "PARTS", {"report": Part((fault,), ())})
         run = tmp_path / name / "runs" / Job(name, fault.config, 0).folder
         run.mkdir(parents=True)
         outcome = {"val_accuracy": 0.1, "losses": gone, "val_losses": {}}
