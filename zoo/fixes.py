@@ -50,7 +50,8 @@ def _reinitialise(config: Config, given: Given) -> Config:
     memory = "identity" if given.get("scheme") == "identity" else "orthogonal"
     return replace(
         config, init=scheme, init_scale=1.0, hidden_bias=0.0, output_bias=0.0, odd_layer=None,
-        odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0, memory_bias=0.0,
+        odd_scale=1.0, odd_bias=0.0, recurrent=memory, recurrent_scale=1.0,
+        memory_bias=float(given.get("forget_bias") or 0.0),
         gate_bias=float(given.get("gate_bias") or 0.0), norm_scale=1.0,
         entry_scale=min(config.entry_scale, 1.0), alike="", copied=False,
     )  # fmt: skip
@@ -137,9 +138,16 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "check_labels": lambda config, _: replace(
         config, labels="true", label_noise=0.0, augment="none"
     ),
-    # Who follows an example sees what augmentation, padding and each reshape make of it.
+    # Who follows an example with its label sees whether that is its own, and what augmentation,
+    # padding and each reshape make of the example.
     "follow_example": lambda config, _: replace(
-        config, augment="none", mixed_up=False, batch_first=True, pads="masked"
+        config,
+        labels="true",
+        label_noise=0.0,
+        augment="none",
+        mixed_up=False,
+        batch_first=True,
+        pads="masked",
     ),
     "match_shapes": lambda config, _: replace(
         config, loss="auto" if config.loss == "broadcast" else config.loss
@@ -171,7 +179,10 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     ),
     # Who goes through a loss term by term sees which of them is made large, not small.
     "check_signs": lambda config, _: replace(
-        config, penalty=abs(config.penalty), l1=abs(config.l1), prior=abs(config.prior),
+        config,
+        penalty=abs(config.penalty),
+        l1=abs(config.l1),
+        prior=abs(config.prior),
         kl=abs(config.kl),
     ),
     "norm_momentum": lambda config, given: replace(config, norm_momentum=float(given["value"])),

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .comparisons import VersionDiff as VersionDiff
     from .comparisons import WeightChangesSummary as WeightChangesSummary
     from .debugger import DifferentialDebugger as DifferentialDebugger
-    from .diagnoses import diagnose as diagnose
     from .errors import DifflensError as DifflensError
     from .flow.animator import GradientFlowAnimator as GradientFlowAnimator
     from .flow_results import FlowPicture as FlowPicture
@@ -130,6 +129,7 @@ if TYPE_CHECKING:
     from .snapshots import TrainingConfig as TrainingConfig
     from .snapshots import WeightsSummary as WeightsSummary
     from .sources import open_model as open_model
+    from .training import diagnose as diagnose
     from .training import monitor as monitor
     from .versions.snapshot import snapshot_of as snapshot_of
     from .weight_results import Deduction as Deduction
@@ -172,7 +172,6 @@ _NAMES = {
         "StatisticalAnalysis TensorChanges VersionDiff WeightChangesSummary"
     ),
     "debugger": "DifferentialDebugger",
-    "diagnoses": "diagnose",
     "errors": "DifflensError",
     "flow.animator": "GradientFlowAnimator",
     "flow_results": (
@@ -213,7 +212,7 @@ _NAMES = {
         "ModelSnapshot SnapshotLine TensorSummary TrainingConfig WeightsSummary"
     ),
     "sources": "open_model",
-    "training": "monitor",
+    "training": "diagnose monitor",
     "versions.snapshot": "snapshot_of",
     "weight_results": (
         "Deduction DistributionHealth DistributionHealthStatus ExplodingLayer "

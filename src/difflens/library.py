@@ -91,9 +91,11 @@ def diff(
 
 
 def read_policy(path: str | PathLike[str]) -> Policy:
-    """Read a policy (TOML): thresholds by analysis, rules of metrics, gates that must pass."""
+    """Read a policy (TOML): thresholds by analysis or diagnosis, rules of metrics, gates."""
     from .analyses import analysis
+    from .diagnoses import diagnosis
     from .evidence.policy import Known, policy
     from .versions.severity import SECTION, THRESHOLDS
 
-    return policy(fspath(path), Known.of(analysis).also(SECTION, THRESHOLDS))
+    known = Known.of((*analysis, *diagnosis)).also(SECTION, THRESHOLDS)
+    return policy(fspath(path), known)

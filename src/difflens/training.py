@@ -8,13 +8,18 @@ asks the diagnoses what they see. Leaving the monitor leaves the model as it was
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from .errors import InvalidConfig
 from .kept import now
 from .records import Policy
-from .runs import RunFinding
+from .runs import Diagnosed, RunFinding
 from .watching.watched import Watched
+
+if TYPE_CHECKING:
+    from .history.history import History
 
 
 def monitor(
@@ -46,16 +51,14 @@ def monitor(
     every reading, of large weights on a GPU by a sample.
     """
     from .hooks.torch import Options, TorchHook
+    from .watching.alarm import Alarm
     from .watching.settings import check
 
     check(every, budget, ranks, activations, updates, diagnose_every, stop_on)
-
     folder = Path(run)
     options = Options(
         folder.name, every, budget, activations, ranks, scaler, updates, fused, directions
     )
-    from .watching.alarm import Alarm
-
     alarm = Alarm(diagnose_every, on_finding, stop_on, policy or Policy(), str(folder))
     hook = TorchHook(model, optimizer, options)
     return Monitor(hook, alarm, folder, tuple(sinks), resume=resume, overwrite=overwrite)
@@ -93,7 +96,8 @@ class Monitor(Watched):
         paper = Paper(self.folder, info, **self._how) if self._hook.writes else None
         others = [sink[name].plugin(self.folder, info) for name in self._sinks] if paper else []
         self._recorder = Recorder(paper, info, self._alarm, others)
-        self._parts = (self._hook, self._recorder, Leaving(self._recorder.flush))
+        leaving = Leaving(self._recorder.flush, self._at_exit)
+        self._parts = (self._hook, self._recorder, leaving)
         self._hook.attach(self._recorder, paper.first_step if paper else 0)
         return self
 
@@ -110,3 +114,37 @@ class Monitor(Watched):
     def is_quiet(self) -> bool:
         """Did something of ours go wrong, so that nothing is read any more?"""
         return bool(self._hook.is_quiet)
+
+    def close(self) -> None:
+        """Take hooks away, keep what waits, end the run, and leave the other ranks."""
+        super().close()
+        self._leave_ranks()
+
+    def _at_exit(self) -> None:
+        """Be done before the interpreter is, unless it was closed."""
+        self._recorder.park()
+        self._leave_ranks()
+
+    def _leave_ranks(self) -> None:
+        if self._recorder is not None and self._recorder.has_ended:
+            self._hook.leave_ranks()
+
+
+def diagnose(
+    history: str | PathLike[str] | History, policy: Policy | None = None, *, run: str = ""
+) -> Diagnosed:
+    """Say what is wrong with a run, the most likely cause first; `run` is its name in the answer.
+
+    It is given as `difflens diagnose` takes it, as the path of a folder that the monitor wrote or
+    of a log, or as a history that was read already.
+    """
+    from .diagnoses import diagnose as asked
+    from .history import read_history
+    from .history.history import History
+
+    if isinstance(history, (str, PathLike)):
+        path: str = fspath(history)
+        history, run = read_history(path), run or path
+    if not isinstance(history, History):
+        raise InvalidConfig(f"history is a {type(history).__name__}, neither a path nor a History")
+    return asked(history, policy or Policy(), run=run)

@@ -1,9 +1,11 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import difflens
 from difflens.cli import group
 from difflens.history.writer import RunWriter
 from difflens.testing.histories import faulty, healthy, recorded
@@ -98,3 +100,33 @@ def test_a_folder_without_a_run_is_one_line_of_trouble(tmp_path):
     result = diagnose(str(tmp_path))
 
     assert isinstance(result.exception, DifflensError)
+
+
+def test_in_python_a_path_is_answered_as_on_the_command_line(runs):
+    told = json.loads(diagnose(runs["lr-high"], "-o", "json").output)
+
+    assert json.loads(json.dumps(difflens.diagnose(runs["lr-high"]).to_dict())) == told
+    assert difflens.diagnose(Path(runs["lr-high"])).to_dict()["run"] == runs["lr-high"]
+    history = difflens.read_history(runs["lr-high"])
+    assert (
+        difflens.diagnose(history, run=runs["lr-high"]).to_dict()
+        == difflens.diagnose(runs["lr-high"]).to_dict()
+    )
+    assert difflens.diagnose(runs["lr-high"], run="mine").run == "mine"
+
+
+def test_in_python_what_is_no_run_is_one_clear_error(tmp_path):
+    with pytest.raises(difflens.DifflensError, match="absent: no such file or directory"):
+        difflens.diagnose(tmp_path / "absent")
+    with pytest.raises(difflens.DifflensError, match="it is no run that can be read"):
+        difflens.diagnose(str(tmp_path))
+    with pytest.raises(difflens.DifflensError, match="history is a list, neither a path nor"):
+        difflens.diagnose([])
+
+
+def test_in_python_a_policy_is_heard(runs, tmp_path):
+    (tmp_path / "deaf.toml").write_text("[lr_high]\nupdate = 1e9\n")
+    deaf = difflens.read_policy(tmp_path / "deaf.toml")
+
+    assert [each.name for each in difflens.diagnose(runs["lr-high"]).findings] == ["lr-high"]
+    assert difflens.diagnose(runs["lr-high"], deaf).findings == ()

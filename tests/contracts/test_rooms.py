@@ -64,7 +64,16 @@ ROOMS: dict[str, set[str]] = {
     "pipeline": GROUND | {"sources", "pairing", "measure", "analyses", "judge"},
     "inspection": GROUND | {"sources", "pairing", "measure"},
     "library": GROUND
-    | {"pipeline", "gathering", "evidence", "analyses", "render", "sources", "versions"},
+    | {
+        "pipeline",
+        "gathering",
+        "evidence",
+        "analyses",
+        "diagnoses",
+        "render",
+        "sources",
+        "versions",
+    },
     "cli": GROUND
     | {
         "pipeline",

@@ -50,3 +50,10 @@ def test_a_layer_whose_bias_alone_gets_a_gradient_has_dead_units_before_it():
 
     assert found.layers[:2] == ("hidden.4.weight", "hidden.3.weight")
     assert asked("not-training", recorded(falling(60), grad_l2=gradients)) == []
+
+
+def test_a_branch_that_died_beside_a_way_that_learns_is_no_fault():
+    """Before it the gradients come by another way."""
+    sizes = np.array([1e-2] * 4 + [0.0, 0.0, 0.0] + [1e-2] * 5)
+
+    assert asked("dead", recorded(falling(60), grad_l2=sizes)) == []

@@ -84,3 +84,16 @@ def test_a_training_loss_that_climbs_for_a_while_without_the_held_back_loss_is_n
 
     assert asked("diverging", recorded(losses * noise(300, 0.2, 3),
                                        scalars={"val_loss": held_back})) == []  # fmt: skip
+
+
+def test_weights_that_a_penalty_makes_grow_are_announced_before_the_loss_shows_it():
+    weights = np.exp(0.07 * np.arange(60))
+    losses = np.concatenate([falling(20, end=0.6), np.full(40, 0.65)])
+    history = recorded(losses, weight_l2=weights, update_l2=weights * (1 - np.exp(-0.07)),
+                       grad_l2=0.7 * weights, scalars={"lr": 0.1},
+                       optimizer={"name": "SGD", "momentum": 0.0})  # fmt: skip
+
+    found = only("diverging", history)
+
+    assert (found.fix.code, found.fix.parameters["factor"] < 0) == ("scale_penalty", True)
+    assert asked("lr-high", history) == []

@@ -89,3 +89,51 @@ def test_weights_many_times_kaiming_s_are_told_where_the_loss_stays_high():
 
     assert found.fix.code == "reinitialise"
     assert asked("exploding", recorded(falling(), weight_l2=wild, grad_l2=0.1)) == []
+
+
+def swamped(gain, **facts):
+    """Make a run whose first step swamps its weights, with a gain a layer of a known size."""
+    most = 2.5 * gain**6
+    output = {"shape": [32, 3], "min": -most, "max": most}
+    given = {"output": output, "input": {"std": 1.0, "features_std_max": 1.0}, **facts}
+    return recorded([50.0, 1e20, NAN, NAN], grad_l2=1e4, update_l2=1e3, facts=given)
+
+
+@pytest.mark.parametrize(
+    ("history", "code"),
+    [
+        (swamped(1.8), "add_normalisation"),  # no layer does much: there are many
+        (swamped(3.0), "reinitialise"),  # each of them does
+        (swamped(1.8, norm_layers=6), "reinitialise"),  # there are norms
+        (swamped(1.0), "scale_lr"),  # the way forward is sound
+    ],
+)
+def test_what_the_signal_became_on_its_way_tells_what_helps(history, code):
+    assert only("exploding", history).fix.code == code
+
+
+def test_one_layer_far_too_large_is_told_though_the_others_are_not():
+    kaiming = np.full(12, 8.0)
+    kaiming[2] = 300.0
+
+    found = only("exploding", recorded(level(80), weight_l2=kaiming))
+
+    assert (found.layers[0], found.fix.code) == ("hidden.1.weight", "reinitialise")
+    assert asked("lr-high", recorded(level(80), weight_l2=kaiming, update_l2=1.0)) == []
+
+
+def test_targets_far_beyond_the_outputs_are_told_where_adam_cannot_reach_them():
+    facts = {"output": {"shape": [64, 1], "min": 0.1, "max": 0.2}}
+
+    found = only("exploding", recorded(level(60, 1e7), grad_l2=1e4, facts=facts))
+
+    assert found.fix.code == "scale_targets"
+
+
+def test_large_outputs_whose_loss_comes_down_at_once_are_nobody_s_fault():
+    losses = [580.0, 240.0, 164.0, 184.0, 136.0, *falling(100, start=100.0, end=1.4)]
+    for spread, told in ((80.0, 0), (1.0, 1)):  # of large inputs, or made large on the way
+        facts = {"output": {"shape": [96, 76], "min": -219.0, "max": 182.0},
+                 "input": {"std": spread}}  # fmt: skip
+
+        assert len(asked("exploding", recorded(losses, grad_l2=1e3, facts=facts))) == told

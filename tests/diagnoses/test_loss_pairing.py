@@ -55,6 +55,12 @@ def test_a_loss_that_is_negated_midway_is_told_with_the_step():
     assert (found.fix.code, found.since_step) == ("negate_loss", 100)
 
 
+def test_a_loss_that_slides_through_zero_without_a_floor_has_one_part_of_the_wrong_sign():
+    losses = np.concatenate([np.linspace(1.1, 0.02, 30), -0.02 * 1.2 ** np.arange(40)])
+
+    assert only("loss-pairing", recorded(losses)).fix.code == "check_signs"
+
+
 def test_a_log_likelihood_that_passes_through_zero_is_in_order():
     losses = 2.0 - 5.0 * (1 - np.exp(-0.03 * np.arange(200)))
 
@@ -117,3 +123,12 @@ def test_scores_taken_for_log_likelihoods_fall_below_zero_in_their_first_steps_a
     losses = np.concatenate([[0.3, -0.1, 0.2], -0.5 * 1.1 ** np.arange(60)])
 
     assert only("loss-pairing", recorded(losses)).fix.code == "negate_loss"
+
+
+def test_a_loss_that_falls_steadily_as_the_held_back_loss_rises_is_negated():
+    course = np.linspace(1.4, 60.0, 200)
+    held_back = np.where(np.arange(200) % 20 == 19, course, np.nan)
+
+    found = only("loss-pairing", recorded(-course, scalars={"val_loss": held_back}))
+
+    assert (found.fix.code, found.evidence["mirrored"]) == ("negate_loss", True)

@@ -71,3 +71,10 @@ def test_a_target_that_is_missing_is_a_sample_since_a_squared_error_has_no_logar
     found = only("nan", recorded(losses, grad_l2=gradients, act_mean=0.1, facts=squared))
 
     assert found.fix.code == "skip_nonfinite"
+
+
+def test_inputs_that_were_not_scaled_are_to_blame_where_the_first_pass_overflows():
+    facts = {"input": {"min": -65.0, "max": 148.0, "features_std_max": 87.0},
+             "output": {"shape": [96, 76], "min": None, "max": None}}  # fmt: skip
+
+    assert only("nan", recorded([NAN] * 5, facts=facts, grad_l2=NAN)).fix.code == "scale_inputs"

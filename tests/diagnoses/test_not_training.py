@@ -1,3 +1,4 @@
+import msgspec
 import numpy as np
 from diagnoses.histories import asked, only, until
 
@@ -114,3 +115,44 @@ def test_layers_that_get_gradients_and_move_by_a_millionth_of_others_stand_still
     assert (
         asked("not-training", recorded(falling(60), update_l2=10 * np.maximum(updates, 1e-4))) == []
     )
+
+
+def test_gradients_that_are_cleared_before_the_step_are_told_where_the_optimiser_holds_all():
+    still = {"update_l2": 0.0, "scalars": {"optimizer_steps": 1.0}}
+    strange = tuple(msgspec.structs.replace(each, optimised=None) for each in network())
+
+    held = only("not-training", recorded(level(20), **still))
+    other = only("not-training", recorded(level(20), layers=strange, **still))
+
+    assert (held.fix.code, other.fix.code) == ("call_zero_grad", "add_to_optimizer")
+
+
+def test_gradients_that_half_precision_rounds_off_are_scaled():
+    grid = {"grad_max_abs": 3 * 2.0**-24, "facts": {"final_module": "Linear"}}
+
+    found = only("not-training", recorded(level(40), **grid))
+
+    assert found.fix.code == "scale_loss"
+    assert asked("not-training", recorded(level(40), **{**grid, "grad_max_abs": 3.3e-7})) == []
+
+
+def test_next_to_all_gradients_of_exactly_zero_are_told_though_single_entries_pass():
+    zeros = np.array([each.count for each in network()]) * 0.995
+    given = {"grad_zeros": zeros, "facts": {"final_module": "Linear"}}
+
+    found = only("not-training", recorded(level(40), **given))
+
+    assert "exactly zero" in found.text
+    assert asked("not-training", recorded(falling(200, end=0.1), **given)) == []
+
+
+def test_norms_that_are_left_out_and_let_nothing_pass_are_started_anew():
+    norm = Layer("norm.weight", (32,), "LayerNorm", "weight", 2, "F32", optimised=False)
+    layers = (*network(), norm)
+    none, all_of_them = [0.0] * 11 + [1e-3, MISSING], [1e-3] * 12 + [MISSING]
+
+    blocked = recorded(level(20), layers=layers, update_l2=none, grad_l2=none)
+    passing = recorded(level(20), layers=layers, update_l2=all_of_them)
+
+    assert only("not-training", blocked).fix.code == "reinitialise"
+    assert only("not-training", passing).fix.code == "add_to_optimizer"

@@ -64,3 +64,12 @@ def test_a_loss_that_passes_below_zero_has_no_level_to_swing_about():
 
     assert only("oscillating", recorded(swinging))
     assert asked("oscillating", recorded(swinging - 1.2)) == []
+
+
+def test_a_loss_that_was_below_zero_has_no_level_to_swing_about():
+    losses = 1.0 + 0.8 * np.sin(np.arange(120))
+    facts = {"output": {"shape": [48, 1], "min": 1.0, "max": 2.0}}
+    below = np.where(np.arange(120) == 70, -0.1, losses)
+
+    assert asked("oscillating", recorded(losses, facts=facts))
+    assert asked("oscillating", recorded(below, facts=facts)) == []

@@ -62,3 +62,33 @@ def test_a_held_back_loss_that_is_still_on_its_way_down_is_not_told():
     history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
 
     assert asked("over-fit", history) == []
+
+
+def test_a_best_at_the_first_look_lies_before_it_where_the_training_loss_is_long_gone():
+    held_back = 0.9 + 0.004 * np.arange(300)
+    at = np.arange(300) % 20 == 19
+    history = recorded(
+        falling(300, start=0.7, end=1e-3, pace=0.2),
+        scalars={"val_loss": np.where(at, held_back, np.nan)},
+    )
+
+    found = only("over-fit", history)
+
+    assert found.since_step == 19
+    assert found.fix.parameters["step"] == 9
+
+
+def test_a_held_back_loss_that_leaps_about_is_not_over_fitted():
+    held_back = np.where(np.arange(300) % 40 < 20, 0.9, 4.0)
+    held_back[:60] = 0.5
+    history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
+
+    assert asked("over-fit", history) == []
+
+
+def test_a_training_loss_below_zero_is_not_what_was_learned_by_heart():
+    history = recorded(
+        -np.linspace(1, 60, 300), scalars={"val_loss": sampled(np.linspace(1, 60, 300))}
+    )
+
+    assert asked("over-fit", history) == []

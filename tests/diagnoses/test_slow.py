@@ -50,3 +50,21 @@ def test_a_loss_that_falls_by_more_and_stays_high_is_slow_where_every_step_is_ti
     for update, told in ((1e-5, 1), (2e-2, 0)):
         history = recorded(losses, update_l2=update, weight_l2=1.0, scalars={"val_loss": held_back})
         assert len(asked("slow", history)) == told
+
+
+def test_a_loss_that_came_down_to_guessing_from_far_above_is_on_its_way():
+    losses = np.linspace(9.0, 2.2, 200)
+    held_back = np.where(np.arange(200) % 20 == 0, losses, np.nan)
+    facts = {"output": {"shape": [60, 10], "min": -16.0, "max": 21.0}}
+    history = recorded(losses, update_l2=2e-3, weight_l2=1.0, facts=facts,
+                       scalars={"val_loss": held_back})  # fmt: skip
+
+    assert asked("slow", history) == []
+
+
+def test_a_loss_that_came_down_by_more_than_half_is_slow_where_every_step_is_tiny():
+    losses = np.linspace(3.4, 1.2, 300)
+    held_back = np.where(np.arange(300) % 20 == 0, losses, np.nan)
+
+    assert asked("slow", recorded(losses, update_l2=1e-5, weight_l2=1.0,
+                                  scalars={"val_loss": held_back}))  # fmt: skip

@@ -2,7 +2,7 @@ import numpy as np
 from diagnoses.histories import asked, only
 from simulation import replicates
 
-from difflens.testing.histories import falling, faulty, noise, recorded
+from difflens.testing.histories import falling, faulty, level, noise, recorded
 
 
 def test_the_step_that_was_too_large_is_named():
@@ -91,3 +91,12 @@ def test_weights_that_leap_without_a_step_are_overwritten_and_named():
 
     assert found.layers == ("hidden.2.weight",)
     assert found.fix.code == "rewind_and_skip"
+
+
+def test_a_first_step_of_a_rate_far_above_the_next_is_left_out_where_nothing_is_learned():
+    rates = np.where(np.arange(60) == 0, 3.0, 0.01)
+
+    found = only("spike", recorded(level(60), scalars={"lr": rates}))
+
+    assert (found.fix.code, found.fix.parameters) == ("rewind_and_skip", {"step": 0})
+    assert asked("spike", recorded(falling(60), scalars={"lr": rates})) == []

@@ -41,3 +41,14 @@ def test_units_that_start_alike_are_told_where_the_loss_rests_high():
     found = recorded(falling(120, end=1.0, pace=0.1), grad_max_abs=sizes, grad_mean_abs=sizes)
 
     assert only("symmetry", found).fix.code == "reinitialise"
+
+
+def test_units_that_were_seen_to_start_as_the_same_numbers_are_told_where_most_layers_have_them():
+    most = {"alike_units": [f"hidden.{place}.weight" for place in range(4)]}
+    one = {"alike_units": ["hidden.0.weight"]}
+
+    found = only("symmetry", recorded(level(60), facts=most))
+
+    assert found.layers == tuple(most["alike_units"])
+    assert asked("symmetry", recorded(level(60), facts=one)) == []
+    assert asked("symmetry", recorded(falling(60), facts=most)) == []

@@ -166,3 +166,102 @@ def test_weights_that_are_no_numbers_any_more_are_another_fault_and_no_warning_o
     history = recorded(level(60), weight_l2=lost, update_l2=lost, act_std=1e30)
 
     assert all("penalty" not in each.cause for each in asked("vanishing", history))
+
+
+def gated(blocks):
+    """Give blocks of a layer and its gate, and a layer that scores."""
+    names = [f"hidden.{place}.{part}" for place in range(blocks) for part in ("gate", "linear")]
+    return tuple(
+        Layer(f"{name}.{role}", (8, 8) if role == "weight" else (8,), "Linear", role, depth, "F32",
+              optimised=True, activation="Sigmoid" if name.endswith("gate") else "")
+        for depth, name in enumerate([*names, "output"]) for role in ("weight", "bias")
+    )  # fmt: skip
+
+
+def test_gates_that_are_shut_are_opened_and_not_replaced():
+    found = only("vanishing", recorded(level(60), layers=gated(4), grad_l2=1e-9))
+
+    assert found.layers[0] == "hidden.0.gate.weight"
+    assert found.fix.code == "reinitialise"
+    assert found.fix.parameters["gate_bias"] == pytest.approx(1.66, abs=0.01)
+
+
+def test_many_gates_in_a_row_want_a_way_past_them_unless_their_biases_are_far_out():
+    biases = np.array([30.0 if "gate.bias" in each.name else 1.0 for each in gated(12)])
+
+    usual = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=1e-9))
+    shut = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=1e-9, weight_l2=biases))
+
+    assert (usual.fix.code, shut.fix.parameters["gate_bias"]) == ("add_residual", 0.0)
+
+
+def test_a_gate_that_hardly_learns_beside_layers_that_do_is_no_fading():
+    sizes = np.array([1e-9 if "gate" in each.name else 1e-2 for each in gated(2)])
+
+    assert asked("vanishing", recorded(level(60), layers=gated(2), grad_l2=sizes)) == []
+
+
+def test_a_faint_layer_behind_one_that_is_not_is_a_branch_and_no_fading():
+    sizes = np.where(np.arange(12) // 2 == 2, 1e-8, 1e-2)
+
+    assert asked("vanishing", recorded(level(60), grad_l2=sizes)) == []
+    assert asked("vanishing", recorded(level(60), grad_l2=sizes[::-1] * 0 + np.sort(sizes)))
+
+
+def test_norms_that_start_at_next_to_nothing_are_named_and_their_dead_units_are_not():
+    norms = tuple(Layer(f"norm.{place}.weight", (32,), "BatchNorm1d", "weight", place, "F32",
+                        optimised=True) for place in range(3))  # fmt: skip
+    layers = (*network(), *norms)
+    gains = np.where(np.arange(15) < 12, 1.0, 1e-4)
+    history = recorded(level(60), layers=layers, weight_l2=gains, grad_l2=1e-9, act_dead=1.0)
+
+    found = only("vanishing", history)
+
+    assert found.layers == ("norm.0.weight", "norm.1.weight", "norm.2.weight")
+    assert found.fix.code == "reinitialise"
+    assert asked("dead", history) == []
+
+
+def test_matrices_that_get_no_gradient_at_all_are_told_whatever_the_loss_does():
+    tanh = network(activation="Tanh")
+    last = np.where(np.arange(12) < 10, 0.0, 1e-2)
+
+    found = only("vanishing", recorded(falling(60), layers=tanh, grad_l2=last))
+
+    assert "do not depend on the inputs" in found.text
+    assert asked("vanishing", recorded(falling(60), layers=tanh, grad_l2=last + 1e-3)) == []
+
+
+def test_a_squared_error_in_large_units_has_gradients_of_its_root():
+    assert asked("vanishing", recorded(level(60, at=1e7), grad_l2=10.0)) == []
+    assert asked("vanishing", recorded(level(60, at=1e7), grad_l2=1e-2))
+
+
+def test_a_decay_under_which_weights_shrank_and_the_loss_fell_by_more_than_half_is_no_fault():
+    weights = 8 * (0.4 + 0.6 * np.exp(-0.05 * np.arange(200)))
+    losses = (1.0 + 2.0 * np.exp(-np.arange(200) / 10)) * noise(200, 0.05)
+
+    assert asked("vanishing", recorded(losses, weight_l2=weights, grad_l2=0.1,
+                                       optimizer={"weight_decay": 0.1})) == []  # fmt: skip
+
+
+def test_the_forget_gate_of_an_lstm_starts_open():
+    layers = (
+        Layer("memory.bias_hh_l0", (80,), "LSTM", "bias", 0, optimised=True),
+        Layer("output.weight", (2, 20), "Linear", "weight", 1, optimised=True),
+    )
+
+    found = only("vanishing", recorded(level(80), layers=layers, weight_l2=[27.0, 2.0]))
+
+    assert found.fix.parameters["forget_bias"] == 1.0
+
+
+def test_queries_and_keys_that_hardly_learn_are_no_fading_while_values_do():
+    names = ("query", "key", "value", "gather", "output")
+    layers = tuple(Layer(f"hidden.0.{name}.weight", (8, 8), "Linear", "weight", place, "F32",
+                         optimised=True) for place, name in enumerate(names))  # fmt: skip
+    faint = np.array([1e-8, 1e-8, 1e-2, 1e-2, 1e-2])
+
+    assert asked("vanishing", recorded(level(60), layers=layers, grad_l2=faint)) == []
+    faint[2] = 1e-8
+    assert asked("vanishing", recorded(level(60), layers=layers, grad_l2=faint))

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from diagnoses.histories import asked, only, until
 
 from difflens.runs import Layer
@@ -110,3 +111,35 @@ def test_batch_norms_that_never_learn_what_they_see_leave_held_back_data_at_gues
 
     assert found.layers == ("norm.weight",)
     assert asked("wiring", recorded(falling(120), **history)) == []
+
+
+def test_gradients_beyond_what_the_loss_allows_are_scaled_and_not_divided_again():
+    output = {"facts": {"output": {"shape": [16, 32]}}}
+    broken = np.where(np.arange(30) < 5, 0.7, np.nan)
+
+    found = only("wiring", recorded(broken, grad_l2=400.0, **output))
+
+    assert found.fix.code == "unscale_gradients"
+    assert asked("wiring", recorded(broken, grad_l2=1.5, **output)) == []
+    assert asked("wiring", recorded(falling(60), grad_l2=400.0, **output)) == []
+
+
+def test_a_first_step_is_held_against_the_gradient_that_clipping_left():
+    given = {"optimizer": {"name": "SGD"}, "grad_l2": 0.2, "update_l2": 0.008}
+
+    found = only("wiring", recorded(falling(20), scalars={"lr": 0.1, "clip_factor": 0.1}, **given))
+
+    assert found.evidence["times"] == pytest.approx(4)
+    assert asked("wiring", recorded(falling(20), scalars={"lr": 0.1}, **given)) == []
+
+
+def test_steps_taken_back_are_told_of_a_loss_that_passes_zero():
+    """By its own size, which is next to nothing, such a loss falls far."""
+    weights = np.where(np.arange(12) % 2, 1e-3, 1.0)
+    losses = np.random.default_rng(1).normal(0.05, 0.8, 120)
+    values = np.where(np.arange(120) % 20 == 19, 0.017 - 1e-4 * np.arange(120), np.nan)
+
+    found = asked("wiring", recorded(losses, weight_l2=weights, update_l2=1e-3,
+                                     scalars={"val_loss": values}))  # fmt: skip
+
+    assert [each.fix.code for each in found] == ["leave_weights"]

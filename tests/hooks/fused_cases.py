@@ -190,6 +190,66 @@ def test_no_gradient_is_held_on_to():
     reader.answer(begun)
 
 
+def test_a_default_device_is_no_trouble():
+    made = parameters(torch.float32)[:3]
+    wanted = exact([each.grad for each in made])
+    reader, places = FusedReader(made, DEVICE, sampled=True), [0, 1, 2]
+    with torch.device(DEVICE if HAS_GPU else "meta"):
+        begun = reader.gradients(places)
+        reader.before(places, all_stale=True)
+        moved = reader.weights(places)
+
+    np.testing.assert_allclose(reader.answer(begun)[1], wanted, rtol=5e-6)
+    assert not reader.answer(moved)[1][:, 5].any()
+
+
+def test_an_answer_that_is_asked_for_again_is_the_same():
+    """Its place serves the readings behind it as soon as it was read."""
+    made = parameters(torch.float32)
+    reader, places = FusedReader(made, DEVICE), list(range(len(made)))
+    wanted = exact([each.grad for each in made])
+    first = reader.gradients(places)
+    np.testing.assert_allclose(reader.answer(first)[1], wanted, rtol=5e-6)
+    for scale in (2, 3):
+        for each in made:
+            each.grad = scale * each.grad
+        reader.answer(reader.gradients(places))
+
+    np.testing.assert_allclose(reader.answer(first)[1], wanted, rtol=5e-6)
+    assert len(reader._groups["gradients", id(places)].spare) == 1
+
+
+def test_readings_that_wait_have_places_of_their_own():
+    made = parameters(torch.float32)
+    reader, places = FusedReader(made, DEVICE), list(range(len(made)))
+    begun, wanted = [], []
+    for scale in (1, 2, 3):
+        for each in made:
+            each.grad = scale * each.grad
+        wanted.append(exact([each.grad for each in made]))
+        begun.append(reader.gradients(places))
+
+    for each, numbers in zip(begun, wanted, strict=True):
+        np.testing.assert_allclose(reader.answer(each)[1], numbers, rtol=5e-6)
+
+
+def test_the_time_of_a_reading_is_taken_at_first_and_then_seldom(monkeypatch):
+    made, timed, event = parameters(torch.float32)[:2], [], torch.cuda.Event
+
+    def counted(**how):
+        timed.append(how.get("enable_timing", False))
+        return event(**how)
+
+    monkeypatch.setattr(torch.cuda, "Event", counted)
+    reader, places = FusedReader(made, DEVICE), [0, 1]
+    for _ in range(33):
+        reader.answer(reader.gradients(places))
+
+    assert sum(timed) == 2 * (8 + 4)  # readings 0 to 7, then 8, 16, 24 and 32
+    assert len(timed) == sum(timed) + 1  # one event without a time, used again and again
+    assert reader.device_seconds() >= 0
+
+
 def test_images_with_their_channels_last_keep_their_table():
     made = [torch.nn.Parameter(torch.randn(8, 4, 3, 3, device=DEVICE))]
     made[0].data = made[0].data.to(memory_format=torch.channels_last)

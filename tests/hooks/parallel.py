@@ -1,7 +1,9 @@
 """One rank of a loop that several processes train together, for tests to start."""
 
 import os
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,13 +22,29 @@ def network() -> Any:
     )
 
 
+def threads() -> set[str]:
+    """Number the threads of this process, those of libraries too, where the system tells."""
+    tasks = Path("/proc/self/task")
+    return {each.name for each in tasks.iterdir()} if tasks.is_dir() else set()
+
+
+def all_end(those: set[str], seconds: float = 30.0) -> bool:
+    """Wait for threads: the system shows one a moment longer than whoever joined it."""
+    until = time.monotonic() + seconds
+    while those & threads() and time.monotonic() < until:
+        os.sched_yield()
+    return not those & threads()
+
+
 def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, clip=None, **how) -> None:
     """Train on this rank's part of each batch."""
     torch.manual_seed(1)
     data, targets = torch.randn(steps, 32, 20), torch.randint(0, 5, (steps, 32))
     part = slice(rank * 32 // count, (rank + 1) * 32 // count)
     how = {"every": 1, "diagnose_every": None, **how}
+    before = threads()
     with monitor(model, optimizer, folder, **how) as watch:
+        ours = threads() - before
         for x, y in zip(data, targets, strict=True):
             loss = nn.functional.cross_entropy(model(x[part]), y[part])
             loss.backward()
@@ -41,6 +59,8 @@ def loop(model, optimizer, rank: int, count: int, folder, *, steps=STEPS, clip=N
         if count > 1:
             processes.barrier()
     assert not watch.is_quiet
+    # One that lets go of a tensor while the interpreter ends would abort the process.
+    assert all_end(ours)
 
 
 def rank_of_many(  # noqa: PLR0917  spawn hands them over by place

@@ -1,5 +1,7 @@
 """The thread beside the loop: order, sinks that fail, findings that come in."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -164,6 +166,33 @@ def test_findings_come_in_while_the_run_is_recorded(tmp_path, monkeypatch):
 
     assert alarm.should_stop
     assert [each.name for each in heard] == ["nan"]
+
+
+def test_a_recorder_that_is_parked_begins_nothing_more_and_says_what_it_left(recorder, tmp_path):
+    begun, gate = threading.Event(), threading.Event()
+    block = np.zeros((len(LAYER_FIELDS), 2), np.float32)
+
+    def long():
+        begun.set()
+        assert gate.wait(60)
+        return {}, block
+
+    recorder.take(Reading(0, 1.0, 2.0, long))
+    for step in range(1, 100):
+        recorder.take(reading(step))
+    assert begun.wait(60)
+    recorder.park(0.0)
+    assert not recorder.has_ended
+    gate.set()
+    recorder.park(60.0)
+
+    assert recorder.has_ended
+    assert [step for step, _ in frames(tmp_path)] == [0]
+    with RunReader(file_of(tmp_path)) as reader:
+        list(reader.frames())
+        assert [(each.what, each.data) for each in reader.notes][1:] == [
+            ("dropped", {"count": 99, "scalars": 0})
+        ]
 
 
 def test_names_of_scalars_are_bounded():

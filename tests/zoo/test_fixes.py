@@ -23,7 +23,7 @@ FAULTY = replace(
     odd_column=50.0, held_scale=9.0, own_eps=0.0, flip_step=3, burst_step=4, averaged=0.9,
     restored=5, doubled=2, loss_scale=1e-7, unscaled=False, norm_momentum=0.0,
     held_loss="auto", class_weights="inverted", mixed_up=True, batch_first=False, pads="read",
-    dropout=0.95,
+    dropout=0.95, penalty=-0.02, l1=0.05, prior=-0.3,
 )  # fmt: skip
 START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias",
          "gate_bias", "norm_scale", "entry_scale", "alike", "copied"}  # fmt: skip
@@ -48,10 +48,12 @@ CASES = {
     "balance_classes": ({}, {"class_weights"}),
     "shuffle": ({}, {"order"}),
     "check_labels": ({}, {"labels", "augment"}),
-    "follow_example": ({}, {"augment", "mixed_up", "batch_first", "pads"}),
+    "follow_example": ({}, {"labels", "augment", "mixed_up", "batch_first", "pads"}),
     "match_shapes": ({}, set()),  # this one's loss has no rows and columns to mix up
     "scale_inputs": ({}, {"input_scale", "odd_column", "held_scale"}),
     "scale_targets": ({}, {"target_scale"}),
+    "scale_penalty": ({"factor": -0.01}, {"penalty", "l1"}),
+    "check_signs": ({}, {"penalty", "prior"}),
     "skip_nonfinite": ({}, {"skip_nonfinite"}),
     "stable_loss": ({}, {"loss", "own_eps"}),
     "lower_momentum": ({"value": 0.9}, {"momentum"}),
@@ -126,3 +128,11 @@ def test_a_convolution_gets_a_norm_that_it_has():
 
     assert mend(cnn, {"code": "add_normalisation", "parameters": {"kind": "layer"}}).norm == "batch"
     assert mend(cnn, {"code": "add_normalisation", "parameters": {"kind": "group"}}).norm == "group"
+
+
+def test_a_loss_that_takes_rates_for_logarithms_takes_their_start_along():
+    rates = replace(Config(), loss="poisson-rate", output_bias=5.0)
+
+    mended = mend(rates, {"code": "stable_loss"})
+
+    assert (mended.loss, round(mended.output_bias, 2)) == ("poisson", 1.61)

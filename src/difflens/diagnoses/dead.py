@@ -13,9 +13,10 @@ from . import diagnosis
 from .signs.harms import Harm, harm
 from .signs.layers import median, place
 from .signs.limits import Limits
+from .signs.norms import small_gains
 from .signs.rates import lower
 from .signs.sight import Sight, sight
-from .signs.silence import starved
+from .signs.silence import is_barred, starved
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     told = harm(seen.loss, least=limit["points"])
     cut = _starved(seen)
-    if cut is not None and told is None:
+    if cut is not None and told is None and is_barred(seen, starved(seen)):
         told = Harm("starved", cut.since, 1.0, "no layer behind them learns but by its bias")
     found = _by_activity(seen, limit) or cut or _by_gradient(seen, limit)
     if found is None or told is None or told.kind == "broken":
         return
+    if small_gains(seen):
+        return  # nothing reached the units before they died: told as vanishing
     from_start = found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
     yield finding(
         "dead",

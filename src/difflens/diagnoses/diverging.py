@@ -9,19 +9,22 @@ blows up does not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.decay import penalty_by
 from .signs.harms import broke, lost, worsened
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.losses import levels
+from .signs.radial import swelling
 from .signs.rates import is_rising, lower
 from .signs.sight import Sight, sight
+from .signs.trends import trends
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -48,22 +51,43 @@ THRESHOLDS = {
 _VALUES = 6  # held-back values from which a climb is told
 
 
-class _Trend(NamedTuple):
-    what: str
-    per_step: float
-    signal: float
-    reach: float
-
-
 @diagnosis(needs=("loss",), window=20, thresholds=THRESHOLDS)
 def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find an exponential trend of loss, gradients or updates that ends in a blow-up soon."""
     limit = Limits("diverging", policy, THRESHOLDS)
     seen = sight(history)
-    if seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
+    swollen = _swelling(seen)
+    yield from swollen
+    if swollen or seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
         return
     found = _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
     yield from found or _lost_again(seen, limit)
+
+
+def _swelling(seen: Sight) -> list[RunFinding]:
+    """Find weights that grow exponentially along themselves: no gradient of data does that."""
+    found = swelling(seen)
+    if found is None:
+        return []
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"every step makes the weights larger by {found.per_step:.1%}, straight along "
+            f"themselves (cosine {found.cosine:.2f}), and the loss no longer falls; they are "
+            f"{found.times:.3g} times their first size",
+            {"growth_a_step": found.per_step, "cosine": found.cosine, "weights_by_first":
+             found.times},
+            since=found.since,
+            layers=seen.layers.named(_largest(seen)),
+            cause="a part of the loss that depends on the weights alone grows them: a penalty with "
+            "the wrong sign, or a decay below zero",
+            advice=["turn the sign of the penalty on the weights, or leave it out",
+                    "check that the weight decay is not negative"],
+            signs=[found.cosine],
+            fix=penalty_by(seen, -found.per_step),
+        )
+    ]  # fmt: skip
 
 
 def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -174,7 +198,7 @@ def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that grows together with the gradients or updates, exponentially."""
     rise, share, lowest = _rise(seen.loss.values, 8)
     low = rise < limit["loss_rise"] or share < limit["loss_share"] * seen.loss.start
-    found = [] if low else [each for each in _trends(seen, limit)
+    found = [] if low else [each for each in trends(seen, limit["points"], limit["mark"])
              if each.signal >= limit["signal"] and 0 < each.reach <= limit["horizon"]]  # fmt: skip
     if len(found) < 2 or found[0].what != "loss":
         return []
@@ -212,27 +236,3 @@ def _rise(values: Any, width: int) -> tuple[float, float, int]:
     lowest = int(np.argmin(course[: max(len(course) - width, 1)]))
     low, late = float(course[lowest]), float(course[-1])
     return late / low if low > 0 else 0.0, late - low, lowest + width - 1
-
-
-def _trends(seen: Sight, limit: Limits) -> Iterator[_Trend]:
-    course = seen.history.course
-    for what, values in (
-        ("loss", course.scalar("loss")),
-        ("gradient norm", course.global_norm()),
-        ("update norm", course.global_norm("update_l2")),
-    ):
-        if values is None:
-            continue
-        late, steps = values[-limit["points"] :], seen.steps[-limit["points"] :].astype(float)
-        if len(late) == limit["points"] and np.isfinite(late).all() and (late > 0).all():
-            yield _line(what, steps, np.log(late), limit)
-
-
-def _line(what: str, steps: Any, logs: Any, limit: Limits) -> _Trend:
-    rise, run = logs[:, None] - logs, steps[:, None] - steps
-    slope = float(np.median(rise[run > 0] / run[run > 0]))
-    rest = logs - slope * steps
-    noise = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
-    whole = slope * float(steps[-1] - steps[0])
-    reach = np.log(limit["mark"]) / slope if slope > 0 else -1.0
-    return _Trend(what, slope, whole / max(noise, 1e-9), float(reach))

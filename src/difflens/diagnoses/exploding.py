@@ -10,12 +10,20 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import Harm, broke, crawls, harm, rose
+from .signs.harms import Harm, broke, crawls, harm, rests, rose, stuck
 from .signs.layers import initial_scales
 from .signs.limits import Limits
-from .signs.rates import hold, is_summed
+from .signs.rates import hold, is_summed, stable_momentum
 from .signs.recurrence import wrong_memory
 from .signs.sight import Sight, sight
+from .signs.starts import (
+    LARGE,
+    USUAL,
+    first_loss_by_outputs,
+    gain,
+    has_wild_weights,
+    of_usual_weights,
+)
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -33,6 +41,12 @@ THRESHOLDS = {
     "felt": Threshold(0.1, "update by weight of the first steps, where the loss tells nothing yet"),
     "outputs": Threshold(100.0, "spread of the first outputs: sound weights make about one"),
     "weights": Threshold(4.0, "median of first weights by kaiming's, where the loss suffers"),
+    "one_layer": Threshold(10.0, "first weights of one layer by kaiming's, the same"),
+    "targets": Threshold(
+        100.0,
+        "first loss of a regression by the square of its outputs and one, "
+        "where it stands still: targets lie far beyond what comes out",
+    ),
     "growth": Threshold(
         30.0, "global gradient norm over its own median before: a rise that batches do not make"
     ),
@@ -43,8 +57,9 @@ THRESHOLDS = {
     "wild_gain": Threshold(2.0, "the same where the loss only falls slowly: 2^10 is a thousand"),
 }
 
+_SEVERAL, _EASED = 3, 0.7  # points behind the first, and what of the first loss they are at most
+_STUCK = 30  # points for which a loss far beyond its outputs stood still
 _LASTING = 60  # points after which what the loss suffers will not pass
-_LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 
 
 @diagnosis(needs=("grad_l2", "weight_l2"), window=3, thresholds=THRESHOLDS, absolute=True)
@@ -64,10 +79,15 @@ def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
     # The first point alone: what comes after the first update may be the update's doing.
     size, guess = float(typical[0]), seen.loss.first_by_chance
     scales = initial_scales(seen.layers)
-    wild = len(scales) > 0 and float(np.nanmedian(scales)) >= limit["weights"]
+    wild = has_wild_weights(scales, limit["weights"], limit["one_layer"])
+    beyond = first_loss_by_outputs(seen) >= limit["targets"]
+    if beyond:
+        told = told or stuck(seen.loss, _STUCK)
     far = guess is not None and guess >= limit["first_loss"]
-    if wild or (far and seen.loss.is_of_outputs):
+    if wild:
         told = told or crawls(seen.loss, _LASTING)
+    elif far and seen.loss.is_of_outputs:
+        told = told or rests(seen.loss, _LASTING)
     large = size >= limit["ratio"] and (told is not None or _is_felt(seen, limit))
     if not large and not (told and (far or wild)):
         return []
@@ -109,18 +129,25 @@ def _is_felt(seen: Sight, limit: Limits) -> bool:
     A loss in other units, a thousand times as large, does Adam no harm. Weights that start too
     large do, whatever the optimiser, and so does all else that makes outputs large.
     """
-    if (seen.loss.spread or 0.0) >= limit["outputs"]:
+    if (seen.loss.spread or 0.0) >= limit["outputs"] and not _is_passed_on(seen):
         return True
     updates, scales = seen.layers.typical_update, initial_scales(seen.layers)
-    if len(scales) and float(np.nanmedian(scales)) > _LARGE:
+    if len(scales) and float(np.nanmedian(scales)) > LARGE:
         return True
     return updates is not None and bool(np.nan_to_num(updates[:3]).max() >= limit["felt"])
+
+
+def _is_passed_on(seen: Sight) -> bool:
+    """Are large outputs those of large inputs, and do first steps bring the loss down at once?"""
+    whole, values = gain(seen), seen.loss.values
+    falls = len(values) > 1 and values[1 : 1 + _SEVERAL].max() < _EASED * values[0]
+    return bool(falls and whole is not None and whole < USUAL)
 
 
 def _worst(scales: Any, ratios: Any) -> Any:
     """Order layers by how far their weights are too large, or where none is, by gradient."""
     sizes = np.nan_to_num(ratios, posinf=1e30)
-    if len(scales) and np.nanmax(scales) > _LARGE * np.nanmedian(scales):
+    if len(scales) and np.nanmax(scales) > LARGE * np.nanmedian(scales):
         sizes = np.nan_to_num(scales)
     return np.argsort(-sizes, kind="stable")[:10]
 
@@ -134,11 +161,10 @@ def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
         return Fix("scale_inputs")
     if is_summed(seen):
         return Fix("scale_lr", {"factor": float(f"{1 / (seen.batch or 1):.2g}")})
-    if seen.loss.chance is None and len(scales) and np.nanmax(scales) < _LARGE:
-        return Fix("scale_targets")
+    fix = of_usual_weights(seen) if len(scales) and np.nanmax(scales) < LARGE else None
     kinds = {layer.activation for layer in seen.history.info.layers}
     scheme = "kaiming" if "ReLU" in kinds or not kinds - {""} else "xavier"
-    return Fix("reinitialise", {"scheme": scheme, "layers": []})
+    return fix or Fix("reinitialise", {"scheme": scheme, "layers": []})
 
 
 def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -173,7 +199,8 @@ def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=["clip gradients to the norm of the steps before", "lower the learning rate",
                     "warm the learning rate up"],
             signs=[above(growth, limit["growth"])],
-            fix=hold(seen) or Fix("clip_gradients", {"max_norm": usual}),
+            fix=stable_momentum(seen) or hold(seen)
+            or Fix("clip_gradients", {"max_norm": usual}),
         )
     ]  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import e, exp, inf, log, log1p
+from math import e, exp, log, log1p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,13 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
-from .signs.harms import rests, stuck
+from .pairing.endings import bounded, squashed
+from .pairing.kinds import two_kinds
+from .signs.harms import stuck
+from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.losses import Losses
-from .signs.outputs import explained
+from .signs.proportions import is_mirrored
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -30,15 +33,24 @@ THRESHOLDS = {
     "bounded_points": Threshold(80, "points before bounded outputs of a regression are told of"),
     "explained": Threshold(0.5, "share of the targets that such outputs explain by then"),
     "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
+    "kinds_points": Threshold(60, "points before training and held-back loss are held against "
+                              "one another"),
+    "kinds_looks": Threshold(3, "held-back values that must agree"),
+    "kinds_gap": Threshold(10.0, "held-back by training loss at every look: more, and it is of "
+                           "another kind"),
+    "kinds_fall": Threshold(0.02, "share by which such a held-back loss fell since its first "
+                            "value: less, and it stands"),
+    "kinds_left": Threshold(0.5, "share by which the training loss fell meanwhile"),
+    "kinds_times": Threshold(2.5, "training by held-back loss at every look: more, and it is of "
+                             "another kind; healthy runs with a noise or penalty have 1.3"),
+    "kinds_gain": Threshold(0.15, "share by which such a held-back loss fell since its first "
+                            "value, where both rest: healthy runs have a third and more"),
 }  # fmt: skip
-# Between which two numbers a non-linearity keeps what it gives.
-_ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
-         "Hardtanh": (-1.0, 1.0), "Softsign": (-1.0, 1.0), "ReLU6": (0.0, 6.0),
-         "ReLU": (0.0, inf)}  # fmt: skip
-_LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
 _EARLY = 10  # points at the start within which a loss may change its sign
 _SWUNG = 3.0  # times as deep, where it did
 _POSITIVE = 20  # points for which a loss must have been positive before it turned
+_JUST, _JUMP = 5, 1.5  # points before it was negative, and times their level: negated, two
+_DROP = "drop the minus (or return the negative log-likelihood, not the log-likelihood)"
 
 
 @diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS, absolute=True)
@@ -46,7 +58,8 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
     limit = Limits("loss-pairing", policy, THRESHOLDS)
     seen = sight(history)
-    yield from [*_probabilities(seen, limit)] or [*_squashed(seen, limit)] or _bounded(seen, limit)
+    found = [*_probabilities(seen, limit)] or squashed(seen, limit) or bounded(seen, limit)
+    yield from found or two_kinds(seen, limit)
     yield from _negated(seen, limit)
 
 
@@ -85,71 +98,6 @@ def _probabilities(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
-def _squashed(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
-    """Find scores that a non-linearity keeps within bounds before the cross entropy gets them.
-
-    With outputs between a and b it cannot fall below ln(1 + (classes - 1) e^-(b - a)). Behind a
-    ReLU a score that is below zero gets no gradient, so that some classes are never learned.
-    """
-    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
-    if final not in _ENDS or loss.n < limit["squashed_points"] or not _is_entropy(loss):
-        return
-    low, high = _ENDS[final]
-    floor = log1p(round(exp(loss.chance or 0.0) - 1) * exp(low - high))
-    told = rests(loss, limit["squashed_points"], _LOW)
-    if told is None or float(loss.values.min()) < floor - 1e-3:
-        return
-    yield finding(
-        "loss-pairing",
-        "critical" if loss.n >= 2 * limit["squashed_points"] else "warning",
-        f"the scores pass through {final} before the loss, and {told.said}",
-        {"final_module": final, "lowest_loss": float(loss.values.min()), "floor": floor,
-         "loss_fall": loss.fall, "points": loss.n},
-        since=int(loss.steps[0]),
-        cause="cross entropy wants scores of any size and sign; the last non-linearity takes that "
-        "from them",
-        advice=[f"take {final} off the end of the model, and give the loss what is before it"],
-        signs=[above(loss.now, _LOW * loss.start)],
-        fix=Fix("remove_softmax"),
-    )  # fmt: skip
-
-
-def _bounded(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
-    """Find the outputs of a regression kept within bounds that its targets leave.
-
-    The loss rests with most of the targets unexplained, though the steps go on. Outputs that may
-    be as their targets are (pixels behind a sigmoid) explain the most of them by then.
-    """
-    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
-    if final not in _ENDS or loss.n < limit["bounded_points"] or _is_entropy(loss):
-        return
-    told, part = rests(loss, limit["bounded_points"], _LOW), explained(seen)
-    if told is None or part is None or part > limit["explained"]:
-        return
-    low, high = _ENDS[final]
-    yield finding(
-        "loss-pairing",
-        "warning",
-        f"the outputs pass through {final}, which keeps them between {low:g} and {high:g}, they "
-        f"explain {part:.0%} of the targets, and {told.said}",
-        {"final_module": final, "explained": part, "explained_threshold": limit["explained"],
-         "loss_fall": loss.fall, "points": loss.n},
-        since=int(loss.steps[0]),
-        cause="targets that lie beyond those bounds cannot be reached, however long it trains",
-        advice=[f"take {final} off the end of the model", "or scale the targets into its bounds"],
-        signs=[above(1 - part, 1 - limit["explained"])],
-        fix=Fix("remove_softmax"),
-    )  # fmt: skip
-
-
-def _is_entropy(loss: Losses) -> bool:
-    """Does it begin as a cross entropy must: no farther from guessing than outputs lie apart?"""
-    if loss.chance is None or loss.spread is None or not loss.n:
-        return False
-    first = float(loss.values[0])
-    return 0.8 * loss.chance <= first <= loss.chance + loss.spread
-
-
 def bounds(classes: int) -> tuple[float, float]:
     """Give the least and largest cross entropy of probabilities taken for logits.
 
@@ -172,25 +120,30 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     # reward, and may become several times as large.
     size = max(size, loss.chance or 0.0)
     depth = -loss.now / max(size, 1e-300)
-    worse = _accuracy_falls(seen)
+    mirrored = is_mirrored(loss, held_back_loss(seen.history))
+    worse = _accuracy_falls(seen) or mirrored
     least = limit["depth"] * (_SWUNG if _turned_early(loss, seen.loss) else 1)
     if depth < least and not worse:
         return
     halves = _speed(loss.values)
     if not worse and (halves is None or halves < 1.0):
         return
+    slid = _slid(seen.loss, loss)
     yield finding(
         "loss-pairing",
         "critical",
         f"the loss is negative and falls without bound, from {loss.start:.4g} to {loss.now:.4g}"
-        + (", while the accuracy falls" if worse else ""),
+        + (", while the held-back loss rises as it falls" if mirrored
+           else ", while the accuracy falls" if worse else ""),
         {"start": loss.start, "now": loss.now, "depth": depth, "depth_threshold": limit["depth"],
-         "speed_late_by_early": halves, "accuracy_falls": worse},
+         "speed_late_by_early": halves, "accuracy_falls": worse and not mirrored,
+         "mirrored": mirrored},
         since=int(loss.steps[0]),
-        cause="the sign of the loss is wrong: training makes the errors larger",
-        advice=["drop the minus (or return the negative log-likelihood, not the log-likelihood)"],
+        cause="a part of the loss has the wrong sign, and no floor" if slid
+        else "the sign of the loss is wrong: training makes the errors larger",
+        advice=["check the sign of each term of the loss"] if slid else [_DROP],
         signs=[above(depth, limit["depth"] / 2)],
-        fix=Fix("negate_loss"),
+        fix=Fix("check_signs" if slid else "negate_loss"),
     )  # fmt: skip
 
 
@@ -210,6 +163,15 @@ def _below_zero(loss: Losses) -> Losses:
 def _turned_early(loss: Losses, whole: Losses) -> bool:
     """Did it turn in its first steps? Then what it was before is too little to measure it by."""
     return 0 < whole.n - loss.n < _POSITIVE
+
+
+def _slid(whole: Losses, below: Losses) -> bool:
+    """Did it pass through zero bit by bit, not at one step? A whole that is negated jumps."""
+    positive = whole.n - below.n
+    before = whole.values[:positive][-_JUST:]
+    if positive < _EARLY or not below.n:
+        return False  # what begins near zero (scores taken for likelihoods) passes it at once
+    return bool(before[-1] - below.values[0] < _JUMP * np.median(before))
 
 
 def _speed(values: Any) -> float | None:

@@ -12,11 +12,14 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.decay import collapsed, decay_that_wins
 from .signs.harms import Harm, broke, lost, rests, stood, stuck
+from .signs.layers import initial_scales
 from .signs.limits import Limits
 from .signs.losses import Losses, levels
-from .signs.rates import hold, is_summed, lower
+from .signs.radial import is_drawn_in, swelling
+from .signs.rates import ECHO, hold, is_summed, lighter, lower, momentum
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
+from .signs.starts import has_wild_weights
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ THRESHOLDS = {
     "gradient": Threshold(50.0, "gradient by weight at the start above which the fault lies "
                           "in the weights or the data, not in the learning rate"),
     "first_loss": Threshold(20.0, "first loss by that of guessing above which the same holds"),
+    "wild": Threshold(10.0, "first weights of a layer by kaiming's above which the same holds"),
     "patience": Threshold(20, "points before a rise is told of, unless updates are five times "
                           "too large: networks with normalisation come down by themselves"),
     "stood": Threshold(30, "points for which the loss stood still behind such a step"),
@@ -44,7 +48,6 @@ _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
 _MILD = 1.5  # times the start: a rise below it must last
 _FALLS = 0.7  # of the points before: a loss that is on its way down
-_ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
 _HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
 
 
@@ -56,8 +59,12 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
     if typical is None or gradient is None or seen.points < 4:
         return
-    if decay_that_wins(seen) is not None or collapsed(seen) is not None:
+    if decay_that_wins(seen) is not None or collapsed(seen) is not None or is_drawn_in(seen):
         return  # beside weights that decay takes away every step is large
+    if swelling(seen) is not None:
+        return  # what makes weights grow along themselves makes the steps large, too
+    if has_wild_weights(initial_scales(seen.layers), limit["wild"], limit["wild"]):
+        return
     first = seen.loss.first_by_chance
     if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
         return
@@ -190,11 +197,11 @@ def _lighter(seen: Sight) -> Fix | None:
 
     A rate made for a heavy momentum takes hundreds of steps to show anything.
     """
-    held, typical = _momentum(seen), seen.layers.typical_update
+    held, typical = momentum(seen), seen.layers.typical_update
     first = 0.0 if typical is None or not len(typical) else float(typical[0])
-    if held <= _HEAVY or not 0 < first < _ECHO / 2 or hold(seen) is not None:
+    if held <= _HEAVY or not 0 < first < ECHO / 2 or hold(seen) is not None:
         return None
-    return Fix("lower_momentum", {"value": float(f"{min(max(1 - first / _ECHO, 0.0), 0.9):.2g}")})
+    return lighter(seen)
 
 
 def _factor(seen: Sight, peak: float) -> float:
@@ -213,12 +220,7 @@ def _factor(seen: Sight, peak: float) -> float:
     if is_summed(seen) and seen.batch:
         return 1 / seen.batch
     usual = float(first[0]) * _by_first(seen)
-    return float(np.clip(_AIM * (1 - _momentum(seen)) / usual, 0.001, 0.3))
-
-
-def _momentum(seen: Sight) -> float:
-    momentum = seen.history.info.optimizer.get("momentum")
-    return float(momentum) if isinstance(momentum, (int, float)) and 0 < momentum < 1 else 0.0
+    return float(np.clip(_AIM * max(1 - momentum(seen), 0.0) / usual, 0.001, 0.3))
 
 
 def _by_first(seen: Sight) -> float:

@@ -11,9 +11,8 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.harms import stuck
-from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
-from .signs.rates import end_warm_up
+from .signs.rates import end_warm_up, raised
 from .signs.sight import sight
 from .signs.wording import below, finding
 
@@ -51,7 +50,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     rate = float(known[-1]) if len(known) else None
     if rate is not None and rate < limit["decay"] * float(known.max()):
         return  # a schedule took it down: that is told as a plateau
-    factor = float(f"{min(SOUND_UPDATE / float(np.median(updates[chosen])), 1e6):.1g}")
+    factor = raised(seen, float(np.median(updates[chosen])))
     order = np.argsort(updates, kind="stable")
     yield finding(
         "lr-low",

@@ -27,6 +27,9 @@ THRESHOLDS = {
 }
 
 
+_WIDE = 10  # standard deviation of a feature that was not scaled
+
+
 @diagnosis(needs=(), window=1, thresholds=THRESHOLDS)
 def nan(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find where a loss, a gradient or a weight first was NaN or infinite."""
@@ -110,7 +113,13 @@ def _cause(history: History, since: int, first: str, weights: bool) -> str:
 
 
 def _fix(history: History, since: int) -> Fix:
-    return Fix("stable_loss" if came_from(history, since) == "operation" else "skip_nonfinite")
+    if came_from(history, since) == "sample":
+        return Fix("skip_nonfinite")
+    given: Any = history.fact("input")
+    spread = given.get("features_std_max") if isinstance(given, dict) else None
+    if since == history.first_step and (spread or 0.0) > _WIDE:
+        return Fix("scale_inputs")  # nothing was learned yet: what went in was too large
+    return Fix("stable_loss")
 
 
 def _advice(history: History, since: int) -> list[str]:

@@ -10,10 +10,11 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .looping.arriving import is_lost, none_arrives
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
-from .signs.silence import is_silent, starved
+from .signs.silence import starved
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     recorded = ~history.course.missing("update_l2")[active]
     moved = (recorded & (updates[active] != 0)).any(axis=0)
     still = [i for i in meant if not moved[i]]
+    if len(still) < len(meant) and is_lost(seen):
+        yield from none_arrives(seen, _in_order(seen))
+        return
     if not still:
         yield from [*_stopped(seen, limit, updates)] or _hardly_moves(seen, limit)
         return
@@ -96,8 +100,10 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
     n = int(active.sum())
     called = None if calls is None else float(np.nansum(calls[active]))
     if called and gradients is not None and not np.nan_to_num(gradients).any():
-        yield from _none_arrives(seen)
+        yield from none_arrives(seen, _in_order(seen))
         return
+    held = bool(called) and all(each.optimised for each in seen.history.info.layers
+                                if each.trainable)  # fmt: skip
     yield finding(
         "not-training",
         "critical",
@@ -109,38 +115,18 @@ def _nothing_moves(seen: Sight, limit: Limits, active: Any) -> Iterator[RunFindi
         layers=_in_order(seen),
         cause="the optimiser never takes a step"
         if not called
+        else "the gradients are cleared between backward() and step()"
+        if held
         else "the optimiser steps, but holds other parameters than the model's",
         advice=["call optimizer.step() after backward()"]
         if not called
+        else ["call zero_grad() before backward() or after step()"]
+        if held
         else ["build the optimiser from model.parameters(), after the model was moved or wrapped"],
         signs=[above(n, limit["points"] / 2)],
-        fix=Fix("call_step") if not called else Fix("add_to_optimizer", {"layers": []}),
+        fix=Fix("call_step") if not called
+        else Fix("call_zero_grad") if held else Fix("add_to_optimizer", {"layers": []}),
     )  # fmt: skip
-
-
-_SCALE = 1024.0  # of a loss whose gradients half precision would lose; divided out again
-
-
-def _none_arrives(seen: Sight) -> Iterator[RunFinding]:
-    """Tell that every gradient is exactly zero though steps are taken, that of the last layer too.
-
-    Behind a linear last layer no dead unit does that: its bias would still get a gradient.
-    """
-    final = str(seen.history.fact("final_module") or "")
-    if not is_silent(seen) or final not in ("Linear", "Dense"):
-        return  # dead or symmetric, and told there
-    yield finding(
-        "not-training",
-        "critical",
-        f"every gradient was exactly zero at all {seen.points} points, that of the last layer too",
-        {"points": seen.points, "layers_moved": 0},
-        since=int(seen.steps[0]),
-        layers=_in_order(seen),
-        cause="nothing comes back from the loss: it underflows (half precision without a loss "
-        "scale, a tiny weight), is multiplied by zero, or does not depend on the outputs",
-        advice=["look at the loss that backward() is called on", "scale it in half precision"],
-        fix=Fix("scale_loss", {"factor": _SCALE}),
-    )
 
 
 def _hardly_moves(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
@@ -219,6 +205,7 @@ def _told(seen: Sight, limit: Limits, chosen: list[int], code: str) -> RunFindin
     share = part / whole
     names = [layers[i].name for i in chosen]
     forgotten = code == "add_to_optimizer"
+    shut = forgotten and _let_nothing_pass(seen, chosen)
     # What stands nearest to the cut is the first to look at.
     ordered = names if forgotten else names[::-1]
     return finding(
@@ -231,14 +218,31 @@ def _told(seen: Sight, limit: Limits, chosen: list[int], code: str) -> RunFindin
          "optimised": not forgotten},
         since=int(seen.steps[0]),
         layers=ordered,
-        cause="the optimiser was built from other parameters than these"
+        cause="norms that the optimiser does not hold start with gains of zero: nothing passes"
+        if shut
+        else "the optimiser was built from other parameters than these"
         if forgotten
         else "the graph is cut behind them (detach, no_grad, .data, numpy), or they are not used",
-        advice=["give the optimiser all parameters",
+        advice=["start the gains of norms at one, and give them to the optimiser"]
+        if shut
+        else ["give the optimiser all parameters",
                 "where they are frozen on purpose, say so with requires_grad_(False)"]
         if forgotten
         else ["take the detach() or no_grad() out of the forward pass",
               "where they are frozen on purpose, say so with requires_grad_(False)"],
         signs=[above(share, limit["share"])],
-        fix=Fix(code, {"layers": names}),
+        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names})
+        if shut
+        else Fix(code, {"layers": names}),
     )  # fmt: skip
+
+
+def _let_nothing_pass(seen: Sight, chosen: list[int]) -> bool:
+    """Are there norms among them, and is every gradient of a matrix exactly zero?
+
+    Norms make numbers of size one, so that is the work of their gains, which the optimiser, given
+    them now, would have to lift from zero.
+    """
+    gradients = seen.layers.field("grad_l2")
+    norms = any("norm" in seen.history.info.layers[i].kind.lower() for i in chosen)
+    return norms and gradients is not None and not np.nan_to_num(gradients).any()

@@ -38,8 +38,8 @@ def oscillating(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("oscillating", policy, THRESHOLDS)
     seen = sight(history)
     loss = seen.loss
-    if loss.n < limit["points"] or loss.start <= 0 or loss.is_learned or loss.is_signed:
-        return  # low losses swing by nature: a few hard examples make most of them
+    if loss.n < limit["points"] or loss.start <= 0 or loss.is_learned or (loss.values < 0).any():
+        return  # low losses swing by nature, and what may be negative has no level to swing about
     late = loss.values[-max(loss.n // 2, 30) :]
     low, middle, high = (float(each) for each in np.percentile(late, [25, 50, 75]))
     if middle <= 0:

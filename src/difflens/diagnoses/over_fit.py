@@ -15,7 +15,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.held_back import has_followed, held_back_loss, left_behind
+from .signs.held_back import has_followed, held_back_loss, is_strange, left_behind
 from .signs.limits import Limits
 from .signs.losses import Losses
 from .signs.sight import sight
@@ -38,6 +38,9 @@ THRESHOLDS = {
                          "rests"),
     "high": Threshold(0.2, "such a rest in shares of the first training loss (or of guessing)"),
 }  # fmt: skip
+_STRANGE = 3.0  # times where training began, or guessing
+_ERRATIC = 3.0  # highest by lowest of the last held-back values
+_LEFT, _LEVEL = 5.0, 5  # times the training loss, and the points of which that is the mean
 _CAUSE = "the model is large beside the data and nothing holds it back"
 
 
@@ -46,7 +49,7 @@ def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find a held-back loss that rises, or rests high, while the training loss falls on."""
     limit = Limits("over-fit", policy, THRESHOLDS)
     loss, held_back = sight(history).loss, held_back_loss(history)
-    if held_back is None or loss.n < 10:
+    if held_back is None or loss.n < 10 or loss.now < 0:
         return
     if held_back.n < limit["after"] + 2 or held_back.values.min() <= 0:
         return
@@ -69,7 +72,12 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
     share = float(last.min() - held_back.values[best]) / max(abs(loss.reference), 1e-300)
     if rise < limit["rise"] or share < limit["share"] or gap < limit["gap"] or not fell:
         return
-    step = int(held_back.steps[best])
+    far = float(held_back.values[best]) > _STRANGE * abs(loss.reference)
+    if far or is_strange(loss, held_back):
+        return  # it was never near where training began: that is data of another kind
+    if float(last.max()) > _ERRATIC * float(last.min()):
+        return  # it leaps about, as with statistics that a norm keeps: nothing is learned so fast
+    step, stop = int(held_back.steps[best]), _where_to_stop(loss, held_back, best)
     yield finding(
         "over-fit",
         "warning",
@@ -81,11 +89,27 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
          "values_after_best": len(after), "training_loss": loss.now},
         since=step,
         cause=_CAUSE,
-        advice=[f"keep the weights of step {step} (stop early)", "add dropout or weight decay",
+        advice=[f"keep the weights of step {stop} (stop early)", "add dropout or weight decay",
                 "get more data, or augment what there is"],
         signs=[above(rise, 1.0), above(gap, limit["gap"] / 2)],
-        fix=Fix("stop_early", {"step": step}),
+        fix=Fix("stop_early", {"step": stop}),
     )  # fmt: skip
+
+
+def _where_to_stop(loss: Losses, held_back: Losses, best: int) -> int:
+    """Give the step of the best held-back loss, or guess it where that was before the first look.
+
+    A first value that the training loss had left far behind is past the best already. Nor was it
+    better before the training loss had come down to it, since that is the lower of the two: the
+    best lies in between.
+    """
+    step, value = int(held_back.steps[best]), float(held_back.values[best])
+    before = loss.steps <= step
+    if best or value < _LEFT * float(np.mean(loss.values[before][-_LEVEL:])):
+        return step
+    down = np.flatnonzero(loss.values[before] <= value)
+    since = int(loss.steps[down[0]]) if len(down) else step
+    return max((since + step) // 2, 1)
 
 
 def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFinding]:

@@ -14,6 +14,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .feeding.thinning import thinned
 from .signs.harms import stuck
 from .signs.limits import Limits
 from .signs.recurrence import is_recurrent
@@ -41,7 +42,7 @@ def plateau(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find a flat loss: after a schedule that ended early, or near where it started."""
     limit = Limits("plateau", policy, THRESHOLDS)
     seen = sight(history)
-    yield from _schedule(seen, limit) or _flat(seen, limit)
+    yield from _schedule(seen, limit) or _flat(seen, limit) or thinned(seen)
 
 
 def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:

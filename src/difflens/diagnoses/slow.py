@@ -12,9 +12,8 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.harms import Harm, crawls, stuck
 from .signs.held_back import held_back_loss
-from .signs.layers import SOUND_UPDATE
 from .signs.limits import Limits
-from .signs.rates import end_warm_up
+from .signs.rates import end_warm_up, raised
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.wording import below, finding
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 THRESHOLDS = {
     "update": Threshold(3e-4, "median update by weight: below, small steps are why it is slow"),
     "fall": Threshold(0.1, "share of its start by which the loss fell: less is slow"),
+    "way": Threshold(0.5, "the loss by its start below which steps of a usual size are not slow: "
+                     "it began far above guessing"),
     "steady_points": Threshold(
         150, "points for which a loss that falls steadily may have fallen by less"
     ),
@@ -34,7 +35,7 @@ THRESHOLDS = {
     "recurrent_points": Threshold(
         120, "the same for recurrent networks, which rest before they learn"
     ),
-}
+}  # fmt: skip
 
 _VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
 
@@ -59,9 +60,9 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(late) < limit["points"] // 2:
         return
     pace = float(np.median(late))
-    if not 0 < pace < limit["update"] and not (pace > 0 and _is_steady(seen, limit)):
+    if not 0 < pace < limit["update"] and not (pace > 0 and _is_young(seen, limit)):
         return
-    factor = float(f"{min(max(SOUND_UPDATE / pace, 3.0), 1e4):.1g}")
+    factor = min(max(raised(seen, pace), 3.0), 1e4)
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",
@@ -86,6 +87,11 @@ def _crawls(seen: Sight, limit: Limits) -> Harm | None:
         if small and _is_steady(seen, limit)
         else None
     )
+
+
+def _is_young(seen: Sight, limit: Limits) -> bool:
+    """Is it steady, with steps of a usual size, and not on its way down from far above guessing?"""
+    return seen.loss.now > limit["way"] * seen.loss.start and _is_steady(seen, limit)
 
 
 def _is_steady(seen: Sight, limit: Limits) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
+from .signs.harms import harm
 from .signs.inputs import swell
 from .signs.leaps import LEAP, Leap, is_alone, kicks, leap, stays_out, update_before
 from .signs.limits import Limits
@@ -117,6 +118,9 @@ def _known(seen: Sight, limit: Limits) -> RunFinding | None:
     if swelled is not None and not swelled.lasts:
         found.append((swelled.step, "input"))
     for step, what in sorted(found):
+        told = harm(loss) if step == int(seen.steps[0]) else None
+        if told is not None:  # no course before it: what it did is all there is
+            return _of_a_step(step, what, told.said, above(loss.now, 0.7 * loss.start), {})
         at = int(np.searchsorted(loss.steps, step, side="right"))
         before, after = loss.values[: at - 1][-int(limit["before"]) :], loss.values[at:][:_NEXT]
         if len(before) < limit["before"] or len(after) < limit["lasting"]:
@@ -124,23 +128,26 @@ def _known(seen: Sight, limit: Limits) -> RunFinding | None:
         late = float(levels(after, min(5, len(after))).max())
         height = late / max(float(np.median(before)), 1e-300)
         if height > limit["known_rise"] and late > float(before.max()):
-            return _of_a_step(step, what, height, limit)
+            said = f"the loss rose to {height:.3g} times what it was"
+            figures = {"height_by_usual": height, "known_rise_threshold": limit["known_rise"]}
+            return _of_a_step(step, what, said, above(height, 1.0), figures)
     return None
 
 
-def _of_a_step(step: int, what: str, height: float, limit: Limits) -> RunFinding:
+def _of_a_step(
+    step: int, what: str, said: str, sign: float, figures: dict[str, float]
+) -> RunFinding:
     return finding(
         "spike",
         "warning",
-        f"the {what} of step {step} was far above those beside it, and the loss rose to "
-        f"{height:.3g} times what it was",
-        {"height_by_usual": height, "known_rise_threshold": limit["known_rise"], "what": what},
+        f"the {what} of step {step} was far above those beside it, and {said}",
+        {**figures, "what": what},
         since=step,
         cause=f"one step was far larger than the others: its {what} was",
         advice=["rewind to before the step and leave it out",
                 "check the schedule for a step with a wrong learning rate"
                 if what == "learning rate" else "check the batch of that step", "clip gradients"],
-        signs=[above(height, 1.0)],
+        signs=[sign],
         fix=Fix("rewind_and_skip", {"step": step}),
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
     trained = seen.layers.trained
     columns = [i for i in np.flatnonzero(trained) if norms[0, i] == 0]
     if not columns:
-        yield from _alike(seen, limit, told)
+        yield from _tiled(seen, limit, told) or _alike(seen, limit, told)
         return
     share = len(columns) / max(int(trained.sum()), 1)
     if share < limit["share"]:
@@ -60,6 +60,33 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
         signs=[above(share, limit["share"] / 2)],
         fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
     )  # fmt: skip
+
+
+def _tiled(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
+    """Find matrices whose units were seen to start as the same numbers each."""
+    found = seen.history.fact("alike_units")
+    named = {str(each) for each in found} if isinstance(found, (list, tuple)) else set()
+    trained = seen.layers.named(np.flatnonzero(seen.layers.trained))
+    names = [each for each in trained if each in named]
+    share = len(names) / max(len(trained), 1)
+    if not names or share < limit["share"]:
+        return []
+    return [
+        finding(
+            "symmetry",
+            "critical",
+            f"all units of {names[0]} start as the same numbers, and those of "
+            f"{len(names) - 1} more matrices; {told.said}",
+            {"matrices": len(names), "share": share, "share_threshold": limit["share"],
+             "loss_fall": told.figure},
+            since=int(seen.steps[0]),
+            layers=names,
+            cause="one row was copied to all: units that compute the same get the same gradient",
+            advice=["initialise every unit at random (kaiming or xavier)"],
+            signs=[above(share, limit["share"] / 2)],
+            fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+        )
+    ]  # fmt: skip
 
 
 def _alike(seen: Sight, limit: Limits, told: Harm) -> Iterator[RunFinding]:

@@ -14,23 +14,27 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.decay import collapsed, decay_that_wins
+from .remembering.memory import fading_memory
+from .signs.decay import collapsed, decay_that_wins, weaker_penalty
 from .signs.fading import (
-    BOUNDED,
     FIRST,
     are_dead,
     factor_a_layer,
+    faded,
     has_sigmoids,
+    is_blocked,
     sizes_of,
     tiny,
 )
+from .signs.gates import asking
 from .signs.harms import Harm, rests, stood, stuck
 from .signs.inputs import TOO_SMALL, input_size
-from .signs.layers import are_clipped, initial_scales
+from .signs.layers import are_clipped
 from .signs.limits import Limits
+from .signs.passing import why
 from .signs.rates import has_ended
-from .signs.recurrence import biased_gates, wrong_memory
 from .signs.sight import Sight, sight
+from .signs.silence import starved
 from .signs.wording import below, finding
 
 if TYPE_CHECKING:
@@ -71,7 +75,8 @@ THRESHOLDS = {
 }
 _LASTING = 60
 _SOUND_DECAY = 1e-4
-_SMALL = 0.85  # of kaiming, in between it and xavier, which is 0.71 of it
+_LEFT = 0.2  # of a matrix that lost what it could pass on
+_PASSED = 0.5  # fall of a loss that shows that weights which lost a half still pass enough
 
 
 @diagnosis(needs=("grad_l2", "weight_l2", "loss"), window=12, thresholds=THRESHOLDS)
@@ -86,17 +91,27 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
         return  # where next to nothing goes in, nothing can fade
     if are_clipped(seen.layers) or has_ended(seen):
         return  # a bound, or the end of a schedule, keeps the steps small
-    found: list[RunFinding] = []
-    if told is not None:
+    found = _blocked(seen, limit)
+    if not found and told is not None:
         found = (
-            _decayed(seen, told) or _with_depth(seen, limit, told) or _in_time(seen, limit, told)
+            _decayed(seen, told)
+            or _with_depth(seen, limit, told)
+            or fading_memory(seen, limit, told)
         )
     rest = told or rests(seen.loss, limit["rest_points"])
-    if not found and rest is not None:
+    if not found and rest is not None and (rest.figure < _PASSED or _passes_nothing(seen)):
         found = _decayed(seen, rest)
     if not found and rest is not None:
         found = _with_depth(seen, limit, rest._replace(kind=FIRST))
     yield from found
+
+
+def _passes_nothing(seen: Sight) -> bool:
+    """Did every matrix lose four fifths, the last one too? One that stays passes much on."""
+    weights = seen.layers.weights
+    if weights is None or collapsed(seen) is None:
+        return False
+    return bool((weights[-1] < _LEFT * weights[0])[seen.layers.trained].all())
 
 
 def _decayed(seen: Sight, told: Harm) -> list[RunFinding]:
@@ -117,7 +132,8 @@ def _decayed(seen: Sight, told: Harm) -> list[RunFinding]:
             "gradients give them, until nothing passes through",
             advice=["lower the weight decay to 0.01 (AdamW) or 0.0001 (SGD)",
                     "lower the weight of penalties in the loss"],
-            fix=None if decay is None else Fix("regularise", {"weight_decay": _SOUND_DECAY}),
+            fix=weaker_penalty(seen) if decay is None
+            else Fix("regularise", {"weight_decay": _SOUND_DECAY}),
         )
     ]  # fmt: skip
 
@@ -130,10 +146,14 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
         return []
     first = told.kind == FIRST
     strongest = int(np.argmax(sizes))
-    least = limit["first_faint" if first else "faint"] * seen.loss.size
+    # The slope of a cross entropy is at most one, that of a squared error the root of it.
+    slope = min(seen.loss.size, seen.loss.size**0.5)
+    least = limit["first_faint" if first else "faint"] * slope
     ratios, middle = sizes / sizes[strongest], float(np.median(sizes))
     most = _least_ratio(seen, limit, first)
-    faint = [i for i in range(strongest) if ratios[i] < most]
+    because = why(seen, columns)
+    beside = [*because.gates, *asking(layers, columns)]
+    faint = faded(ratios, strongest, most, beside=beside)
     if middle < least:
         faint = np.flatnonzero(sizes < least).tolist()
     if not faint and first:
@@ -145,7 +165,7 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
         return []
     # The first of those that are faint alike: what fades is lost on the way to the input.
     order = sorted(faint, key=lambda i: (round(float(np.log10(max(ratios[i], 1e-30))) / 2), i))
-    bounded = layers.of(int(columns[0])).activation in BOUNDED
+    order = because.gates + [i for i in order if i not in because.gates]
     return [
         finding(
             "vanishing",
@@ -158,13 +178,40 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
              "faint_layers": len(faint), "layers": len(columns),
              "factor_a_layer": factor_a_layer(sizes, strongest), "loss_fall": told.figure},
             since=told.since,
-            layers=layers.named(columns[order]),
-            cause="each layer passes on a part of the gradient only: "
-            + ("its non-linearity saturates" if bounded else "its weights are small")
-            + ", and a deep stack multiplies the parts",
-            advice=_advice(bounded),
+            layers=because.norms or layers.named(columns[order]),
+            cause=f"each layer passes on a part of the gradient only: {because.cause}, and a deep "
+            "stack multiplies the parts",
+            advice=because.advice,
             signs=[max(below(faintest, most), below(middle, least))],
-            fix=_fix(seen, bounded),
+            fix=because.fix,
+        )
+    ]  # fmt: skip
+
+
+def _blocked(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find matrices none of which gets any gradient, while the last layer does.
+
+    No harm is asked for: outputs that do not depend on inputs are harm.
+    """
+    columns = np.flatnonzero(seen.layers.trained)
+    if seen.points < limit["points"] or not is_blocked(seen, columns):
+        return []
+    because = why(seen, columns)
+    if starved(seen) and not because.norms:
+        return []  # units that are dead, and told there
+    return [
+        finding(
+            "vanishing",
+            "critical" if seen.loss.n >= _LASTING else "warning",
+            f"the gradients of {len(columns) - 1} matrices before the last are exactly zero: "
+            "nothing passes through them, and the outputs do not depend on the inputs",
+            {"faintest_by_strongest": 0.0, "faint_layers": len(columns) - 1,
+             "points": seen.points},
+            since=int(seen.steps[0]),
+            layers=because.norms or seen.layers.named(columns[:-1]),
+            cause=f"a layer multiplies what it gets by zero: {because.cause}",
+            advice=because.advice,
+            fix=because.fix,
         )
     ]  # fmt: skip
 
@@ -174,68 +221,3 @@ def _least_ratio(seen: Sight, limit: Limits, first: bool) -> float:
     if first:
         return float(limit["first_ratio"])
     return float(limit["sigmoid_ratio" if has_sigmoids(seen) else "ratio"])
-
-
-def _advice(bounded: bool) -> list[str]:
-    said = ["initialise with xavier (tanh) or kaiming (ReLU)", "add residual connections",
-            "put normalisation between the layers"]  # fmt: skip
-    return ["replace sigmoid or tanh by ReLU or GELU", *said] if bounded else said
-
-
-def _fix(seen: Sight, bounded: bool) -> Fix:
-    """Ask for weights that fit the non-linearity, or for one that fits the weights.
-
-    ReLU halves what passes and wants weights of kaiming; smaller ones (xavier, and what frameworks
-    take by default) fit tanh, which passes small numbers on as they are.
-    """
-    if any("igmoid" in layer.activation for layer in seen.history.info.layers):
-        scales = initial_scales(seen.layers)
-        small = len(scales) > 0 and float(np.nanmedian(scales)) < _SMALL
-        return Fix("change_activation", {"to": "tanh" if small else "relu"})
-    scheme = "xavier" if bounded else "kaiming"
-    return Fix("reinitialise", {"scheme": scheme, "layers": []})
-
-
-def _in_time(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
-    memory = wrong_memory(seen.history, lambda gain: gain < limit["recurrent_gain"])
-    if seen.loss.n < limit["recurrent_points"]:
-        return []
-    if memory is None:
-        return _gates(seen, told)
-    gain = memory.gain
-    return [
-        finding(
-            "vanishing",
-            "critical" if seen.loss.n >= 2 * _LASTING else "warning",
-            f"{memory.layers[0]} keeps {gain:.2g} of what it remembers at every step of a sequence "
-            f"({gain**10:.1g} after ten); {told.said}",
-            {"recurrent_gain": gain, "recurrent_gain_threshold": limit["recurrent_gain"],
-             "loss_fall": told.figure},
-            since=told.since,
-            layers=memory.layers,
-            cause="the recurrent matrix is small: what came early is forgotten, and no gradient "
-            "comes back from it",
-            advice=["initialise the recurrent matrix orthogonally", "use a GRU or an LSTM",
-                    "shorten the sequences"],
-            signs=[below(gain, limit["recurrent_gain"])],
-            fix=memory.fix,
-        )
-    ]  # fmt: skip
-
-
-def _gates(seen: Sight, told: Harm) -> list[RunFinding]:
-    """Find gates with large first biases beside a loss that is stuck: they are shut, not open."""
-    names = biased_gates(seen.history)
-    if not names or told.kind != "stuck":
-        return []
-    return [
-        finding(
-            "vanishing",
-            "critical" if seen.loss.n >= 2 * _LASTING else "warning",
-            f"the gates of {names[0]} start far from half open, and {told.said}",
-            {"gates": len(names), "loss_fall": told.figure}, since=told.since, layers=names,
-            cause="gates that are shut forget at every step of a sequence what they were given",
-            advice=["start the biases at zero, that of the forget gate at one"],
-            fix=Fix("reinitialise", {"scheme": "orthogonal", "layers": names}),
-        )
-    ]  # fmt: skip

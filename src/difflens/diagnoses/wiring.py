@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .looping.scale import scaled
 from .looping.weights import put_back, repeated
 from .signs.harms import harm
 from .signs.held_back import held_back_loss, left_behind
@@ -30,6 +31,8 @@ THRESHOLDS = {
     "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
     "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
     "repeated": Threshold(2.5, "first step by what its gradient and the rate make"),
+    "scaled": Threshold(10, "first gradient of the outputs' bias by the most that the loss "
+                        "allows: healthy ones reach 1"),
     "far": Threshold(0.9, "lowest held-back loss by the first training loss (or guessing), behind "
                      "batch norms: what they learned to expect is not what they get"),
     "fall": Threshold(0.7, "share by which the training loss fell meanwhile"),
@@ -46,7 +49,7 @@ def wiring(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients that pile up over steps, and modules that train in eval mode."""
     limit = Limits("wiring", policy, THRESHOLDS)
     seen = sight(history)
-    yield from _piled_up(seen, limit)
+    yield from [*_piled_up(seen, limit)] or scaled(seen, limit)
     yield from [*_in_eval_mode(seen)] or _other_statistics(seen, limit)
     yield from put_back(seen, limit) or repeated(seen, limit)
 

@@ -7,20 +7,20 @@ and still the loss scale. Without an optimizer to hook, they are all there is.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 from ..errors import InvalidConfig
 from ..runs import MISSING_BITS
 from . import Reading, Sink
 from .sampling import Sampling
 from .torch_activations import Activations, behind_layers
+from .torch_alike import alike_units
 from .torch_clipping import Between, Clipping, unknown
 from .torch_directions import Directions
+from .torch_forks import at_home
 from .torch_frames import Frames, Raw
 from .torch_info import AS_USED, identities, info_of
 from .torch_late import promised
@@ -77,9 +77,16 @@ class TorchHook:
         self.is_quiet, self._is_closed = False, False
         # Is this a fork of the process that is watched? Asking the system costs a call each time.
         self.is_elsewhere = False
-        _hooks.add(self)
+        at_home(self)
+        # Asked before any step: it tears apart what is only nearly alike.
+        self._alike = {"alike_units": alike_units(self._watched)}
         self.info = info_of(
-            model, self._watched, self._optimizers, options=options, ranks=self._ranks
+            model,
+            self._watched,
+            self._optimizers,
+            options=options,
+            ranks=self._ranks,
+            seen={"facts": self._alike},
         )
 
     def attach(self, sink: Sink, first_step: int = 0) -> None:
@@ -330,7 +337,7 @@ class TorchHook:
             seen={
                 "depths": depths,
                 "activations": tracing.activations(),
-                "facts": {**tracing.facts(), "eval_modules": self._modes.news()},
+                "facts": {**self._alike, **tracing.facts(), "eval_modules": self._modes.news()},
             },
         )
         self._sink.describe(self.info)
@@ -380,14 +387,6 @@ class TorchHook:
         self._modes.close()
         self._model, self._watched, self._parameters, self._optimizers = None, [], [], []
 
-
-_hooks: WeakSet[TorchHook] = WeakSet()
-
-
-def _stay_behind() -> None:
-    """Tell the hooks that a fork inherited that they record nothing there."""
-    for each in list(_hooks):
-        each.is_elsewhere = True
-
-
-os.register_at_fork(after_in_child=_stay_behind)
+    def leave_ranks(self) -> None:
+        """Give back what the ranks merged with, once the sink has finished every reading."""
+        self._ranks.close()

@@ -45,6 +45,11 @@ def _told(raw: Raw) -> dict[str, float]:
     }
 
 
+def _answer(_kind: int, reader: Any, promise: Any) -> Any:
+    """Wait for what a reader has begun, and give its columns."""
+    return reader.answer(promise)[1]
+
+
 class Frames:
     """Knows the layers, and in which order frames have them."""
 
@@ -100,13 +105,21 @@ class Frames:
         """Make many frames, in one go where all of them are the usual kind."""
         import numpy as np
 
-        if len(raws) < 2 or not all(map(self._is_usual, raws)):
+        if len(raws) < 2:
             return [self.make(raw) for raw in raws]
-        shape = (len(raws), len(self._counts), COLUMNS)
-        gradients, weights = (
-            np.frombuffer(b"".join([raw.begun[which][2][1] for raw in raws])).reshape(shape)
-            for which in (GRADIENT, WEIGHTS)
-        )
+        if all(map(self._is_usual, raws)):
+            shape = (len(raws), len(self._counts), COLUMNS)
+            gradients, weights = (
+                np.frombuffer(b"".join([raw.begun[which][2][1] for raw in raws])).reshape(shape)
+                for which in (GRADIENT, WEIGHTS)
+            )
+        elif all(map(self._is_whole_alone, raws)):
+            gradients, weights = (
+                np.stack([_answer(*raw.begun[which]) for raw in raws])
+                for which in (GRADIENT, WEIGHTS)
+            )
+        else:
+            return [self.make(raw) for raw in raws]
         told = [_told(raw) for raw in raws]
         divisors = list(map(self._divisor, raws, told, gradients))
         by_frame = np.array(divisors)[:, None, None]
@@ -135,6 +148,10 @@ class Frames:
             and not self._has_activations
             and not self._ranks.merges
         )
+
+    def _is_whole_alone(self, raw: Raw) -> bool:
+        """Was every layer read, on a device, and nothing beside it?"""
+        return not self._has_activations and raw.directions is None and self._is_whole(raw)
 
     def _is_whole(self, raw: Raw) -> bool:
         """Was every layer read, gradient and weights, in one go and on one device?"""

@@ -13,13 +13,13 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from .torch_answers import Answers
 from .torch_kernels import BLOCK, WARPS, kernels, kind_of
 from .torch_layers import local
 from .torch_readings import IMAGE, Moved
 from .torch_tables import Group, Part, sample_of
 
-_version, _gradient = attrgetter("_version"), attrgetter("grad")
-_dtype, _device = attrgetter("dtype"), attrgetter("device")
+_version, _gradient, _dtype = attrgetter("_version"), attrgetter("grad"), attrgetter("dtype")
 
 
 @cache
@@ -48,12 +48,13 @@ class FusedReader:
         self._is_sharded = any(hasattr(each, "_local_tensor") for each in parameters)
         self._kernels = kernels()
         self._address, self._stride = torch.Tensor.data_ptr, torch.Tensor.stride
-        self._is_contiguous = torch.Tensor.is_contiguous
+        # Of the device its number, -1 for the processor: to compare devices takes four times that.
+        self._is_contiguous, self._number = torch.Tensor.is_contiguous, torch.Tensor.get_device
         floats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
         self._types = {dtype: kind_of(dtype) for dtype in floats}
         self._copies: dict[int, Any] = {}
         self._groups: dict[tuple[str, int], Group] = {}
-        self._seconds = {"gradients": 0.0, "weights": 0.0}
+        self._answers = Answers(torch)
 
     @property
     def is_slow_with_weights(self) -> bool:
@@ -82,7 +83,7 @@ class FusedReader:
             group = self._gradients_group(places)
             addresses = list(map(self._address, group.gathered))
         group.point(addresses, [], self._device)
-        return self._read("gradients", group)
+        return group.places, self._answers.ask("gradients", group, self._sum_up)
 
     def _gradients_group(self, places: list[int]) -> Group:
         """Give a group of gradients; kept for the next step where all are read as they lie."""
@@ -107,7 +108,8 @@ class FusedReader:
             addresses = list(map(self._address, kept))
             usual = (
                 list(map(_dtype, kept)) == group.dtypes
-                and list(map(_device, kept)) == group.devices
+                # An address is one device's: where all are as they were, so are the devices.
+                and (addresses == group.addresses or list(map(self._number, kept)) == group.devices)
                 # The first question is the cheaper one, and most often enough.
                 and (
                     all(map(self._is_contiguous, kept))
@@ -120,25 +122,32 @@ class FusedReader:
 
     def before(self, places: list[int], *, all_stale: bool) -> None:
         """Take copies of weights that something else than the last step read has touched."""
-        own = self._here([self._parameters[i] for i in places])
-        group = self._groups.get(("weights", id(places)))
+        group, own = self._known_weights(places)
         if not all_stale and group is not None and list(map(_version, own)) == group.versions:
             return
         # The pass that reads refreshes the copies; what it sums up is not asked for.
-        self._sum_up("weights", self._weights_group(places, own))
+        self._sum_up("weights", self._weights_group(places, group, own))
 
     def weights(self, places: list[int]) -> Any:
         """Read weights, and how far they moved from their copies."""
-        own = self._here([self._parameters[i] for i in places])
-        group = self._weights_group(places, own)
+        known, own = self._known_weights(places)
+        group = self._weights_group(places, known, own)
         group.versions = list(map(_version, own))
-        return self._read("weights", group)
+        return places, self._answers.ask("weights", group, self._sum_up)
 
-    def _weights_group(self, places: list[int], own: list[Any]) -> Group:
-        """Give the group of some weights; made anew where they lie elsewhere than the last time."""
+    def _known_weights(self, places: list[int]) -> tuple[Group | None, list[Any]]:
+        """Give the group of some weights as it was made, and these as they are now."""
         group = self._groups.get(("weights", id(places)))
+        if group is not None and group.places is not places:
+            group = None
+        if group is not None and not self._is_sharded:
+            return group, group.parameters
+        return group, self._here([self._parameters[i] for i in places])
+
+    def _weights_group(self, places: list[int], group: Group | None, own: list[Any]) -> Group:
+        """Give the group of some weights; made anew where they lie elsewhere than the last time."""
         addresses = list(map(self._address, own))
-        if group is not None and group.places is places and addresses == group.addresses:
+        if group is not None and addresses == group.addresses:
             return group
         tensors = [self._dense(each) for each in own]
         group = Group(places, own, tensors)
@@ -158,14 +167,6 @@ class FusedReader:
             copy = self._torch.zeros(part.numbers, dtype=tensor.dtype, device=self._device)
             self._copies[place] = copy
         return copy
-
-    def _read(self, what: str, group: Group) -> Any:
-        begun, ended = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begun.record()
-        self._sum_up(what, group)
-        host = group.out.to("cpu", non_blocking=True, copy=True)
-        ended.record()
-        return group.places, host, group.shares, (what, begun, ended)
 
     def _sum_up(self, what: str, group: Group) -> None:
         gradients, weights, fold = self._kernels
@@ -200,17 +201,13 @@ class FusedReader:
         return tensor.contiguous()
 
     def device_seconds(self) -> float:
-        """Give the time that the device spent on the last reading that is over."""
-        return self._seconds["gradients"] + self._seconds["weights"]
+        """Give the time that the device spent on the last reading whose time was taken."""
+        return self._answers.seconds()
 
     def answer(self, begun: Any) -> tuple[Any, Any]:
         """Wait for a reading, on the recorder's thread, and give its columns."""
-        places, host, shares, (what, start, end) = begun
-        end.synchronize()
-        self._seconds[what] = start.elapsed_time(end) / 1e3
-        columns = host.numpy()
-        # Nothing but squares and moves is summed up of weights; of a sample, these stand for all.
-        return places, columns if shares is None else columns * shares[:, None]
+        places, reading = begun
+        return places, self._answers.take(reading)
 
     def close(self) -> None:
         """Let go."""

@@ -15,7 +15,8 @@ def later(tensor: Any) -> Callable[[], Any]:
     """Begin a copy of a tensor to this processor; the promise gives it, on any thread."""
     import torch
 
-    tensor = tensor.detach()
+    if tensor.requires_grad:  # asking is cheap, an operation of torch is not
+        tensor = tensor.detach()
     if hasattr(tensor, "full_tensor"):
         tensor = tensor.to_local()
     if not tensor.is_cuda:

@@ -126,6 +126,11 @@ class Probe:
 
     def _copied(self, gradient: Any) -> Any:
         """Copy the first numbers: as bytes, or else as a tensor where they lie."""
+        numbers = self._first(gradient)
+        return numbers if numbers is None or type(numbers) is bytes else numbers.clone()
+
+    def _first(self, gradient: Any) -> Any:
+        """Give the first numbers: as bytes, or else as a part of the gradient; None of a sparse."""
         if self._is_shard:
             gradient = local(gradient)
         raw = bytes_of(gradient, self._dtype, self._count, self._size)
@@ -133,10 +138,10 @@ class Probe:
             return raw
         import torch
 
-        numbers = gradient.detach()
-        numbers = torch.view_as_real(numbers) if numbers.is_complex() else numbers
         # On a device every operation more is processor time of the loop.
-        return (numbers if self._count <= _MOST else numbers.reshape(-1)[:_MOST]).clone()
+        numbers = gradient.detach() if gradient.requires_grad else gradient
+        numbers = torch.view_as_real(numbers) if numbers.is_complex() else numbers
+        return numbers if self._count <= _MOST else numbers.reshape(-1)[:_MOST]
 
     def factor(self) -> Callable[[], Between | None]:
         """Promise the factor that the gradient was multiplied by since backward; None: unknown."""
@@ -154,7 +159,7 @@ class Probe:
             self._clipping.is_blind = False
             self._next()
             return unknown
-        now = self._copied(gradient)
+        now = self._first(gradient)  # copied below, with the numbers of before
         if self._is_shard and type(now) is bytes:
             self.is_changed = now != before
             if not self.is_changed and any(now):  # zeros stay zeros, clipped or not

@@ -8,6 +8,8 @@ in the loop, seldom, because all ranks must make it at the same step.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +17,7 @@ from .torch_layers import Watched
 
 _TIMEOUT = timedelta(seconds=60)
 _SUMMED = (0, 1, 3, 4, 5)  # columns of the kernel's answer that add; the largest does not
+_SHORTEST, _LONGEST = 2e-4, 1e-2  # seconds between two looks whether the other ranks have come
 
 
 class Ranks:
@@ -75,12 +78,46 @@ class Ranks:
         flat = np.concatenate([told, *(each.ravel() for each in parts), *masks])
         added = torch.from_numpy(flat)
         largest = torch.from_numpy(np.stack([sums.gradient[:, 2], sums.weights[:, 2]]))
-        processes.all_reduce(added, processes.ReduceOp.SUM, group=self._merging)
-        processes.all_reduce(largest, processes.ReduceOp.MAX, group=self._merging)
+        how = ((added, processes.ReduceOp.SUM), (largest, processes.ReduceOp.MAX))
+        _finish(
+            [
+                processes.all_reduce(each, kind, group=self._merging, async_op=True)
+                for each, kind in how
+            ]
+        )
         if flat[0] != step * self.count:
             raise RuntimeError(f"the ranks are not at one step: {flat[0] / self.count} and {step}")
         _spread(sums, flat[3:], largest.numpy())
         return float(flat[2] / flat[1]) if flat[1] else None
+
+    def close(self) -> None:
+        """Give our groups back, and with them their threads, once nothing is merged any more.
+
+        A group that we hold outlives the loop's `destroy_process_group`. Its threads let go of the
+        tensors that were merged, for which they need the interpreter's lock: one that waits for it
+        when the interpreter ends aborts the process (pytorch 179291).
+        """
+        import torch.distributed as processes
+
+        groups = [each for each in (self._merging, self._deciding) if each is not None]
+        self._merging = self._deciding = None
+        while groups:
+            with suppress(Exception):  # the loop has destroyed all groups already
+                processes.destroy_process_group(groups.pop())
+
+
+def _finish(works: list[Any]) -> None:
+    """See collectives to their end: look again and again, and never wait in torch.
+
+    A rank may wait long for one that died, and a thread that comes back from torch's code while
+    the interpreter ends aborts the process (pytorch 38228); one that sleeps does not.
+    """
+    pause = _SHORTEST
+    for each in works:
+        while not each.is_completed():
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+        each.wait()
 
 
 def _spread(sums: Any, flat: Any, largest: Any) -> None:

@@ -42,14 +42,16 @@ class Table:
         self, torch: Any, rows: list[int], parts: list[Part], device: Any, chunk: int
     ) -> None:
         """Cut the tensors into pieces of a chunk; `rows` are where their answers go."""
-        counts = torch.tensor([each.numbers for each in parts])
+        # Where a loop has set a default device, what is to be pinned would be made there.
+        here = {"device": "cpu", "dtype": torch.int64}
+        counts = torch.tensor([each.numbers for each in parts], **here)
         pieces = -(-counts // chunk)
-        owners = torch.repeat_interleave(torch.arange(len(counts)), pieces)
-        first = torch.cat([torch.zeros(1, dtype=torch.int64), pieces.cumsum(0)])
-        starts = (torch.arange(int(first[-1])) - first[owners]) * chunk
-        spreads = torch.tensor([each.spread for each in parts])
+        owners = torch.repeat_interleave(torch.arange(len(counts), **here), pieces)
+        first = torch.cat([torch.zeros(1, **here), pieces.cumsum(0)])
+        starts = (torch.arange(int(first[-1]), **here) - first[owners]) * chunk
+        spreads = torch.tensor([each.spread for each in parts], **here)
         self.count, self.many, self.numbers, self.chunk = int(first[-1]), len(parts), rows, chunk
-        held = (owners.int(), starts, counts, first, torch.tensor(rows), spreads)
+        held = (owners.int(), starts, counts, first, torch.tensor(rows, **here), spreads)
         sent = [each.pin_memory().to(device, non_blocking=True) for each in held]
         self.owners, self.starts, self.counts, self.first, self.rows, self.spreads = sent
         self.partials = torch.empty(
@@ -61,7 +63,7 @@ class Table:
     def point(self, torch: Any, addresses: list[int], device: Any) -> None:
         """Say where the tensors lie, and behind them their copies."""
         self.is_aligned = not any(address % 16 for address in addresses)
-        here = torch.tensor(addresses, dtype=torch.int64).pin_memory()
+        here = torch.tensor(addresses, dtype=torch.int64, device="cpu").pin_memory()
         self.addresses = here.to(device, non_blocking=True)
 
 
@@ -75,13 +77,14 @@ class Group:
         self._torch, self.places, self.parameters = torch, places, parameters
         self.gathered = tensors  # lives until it is read: some may be no more than copies
         self.dtypes = [each.dtype for each in tensors]
-        self.devices = [each.device for each in tensors]
+        self.devices = [each.get_device() for each in tensors]
         self.counts = [each.numel() for each in tensors]
         self.tables: dict[Any, Table] = {}
         self.addresses: list[int] = []
         self.versions: list[int] = []
         self.strides: list[Any] = []  # of gradients that are read where they lie
         self.shares: Any = None  # numbers of each tensor for one that is read, where it is sampled
+        self.spare: list[Any] = []  # places of answers on the processor, to be used again
 
     def cut(self, device: Any, *, sampled: bool) -> list[Part]:
         """Cut the tensors up, or samples of them; give what is read of each."""
@@ -103,6 +106,11 @@ class Group:
             (len(parts), COLUMNS), dtype=self._torch.float64, device=device
         )
         return parts
+
+    def place(self) -> Any:
+        """Give a place on the processor that the answer can be copied to without waiting."""
+        out = self.out
+        return self._torch.empty(out.shape, dtype=out.dtype, device="cpu").pin_memory()
 
     def point(self, addresses: list[int], copies: list[int], device: Any) -> None:
         """Say where all of them lie; sent to the device only where something moved."""

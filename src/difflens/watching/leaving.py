@@ -12,11 +12,11 @@ from typing import Any
 
 
 class Leaving:
-    """Calls `flush` at the end of the interpreter and on SIGTERM; `close` takes that back."""
+    """Calls `flush` on SIGTERM and `end` at the interpreter's end; `close` takes that back."""
 
-    def __init__(self, flush: Callable[[], Any]) -> None:
+    def __init__(self, flush: Callable[[], Any], end: Callable[[], Any]) -> None:
         """Stand by; a handler that somebody else has set is left alone."""
-        self._flush, self._process = flush, os.getpid()
+        self._flush, self._end, self._process = flush, end, os.getpid()
         atexit.register(self._at_exit)
         self._has_signal = False
         is_main = threading.current_thread() is threading.main_thread()
@@ -26,10 +26,11 @@ class Leaving:
 
     def _at_exit(self) -> None:
         if os.getpid() == self._process:
-            self._flush()
+            self._end()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        self._at_exit()
+        if os.getpid() == self._process:
+            self._flush()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

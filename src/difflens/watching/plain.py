@@ -47,7 +47,7 @@ class PlainMonitor(Watched):
         paper = Paper(self.folder, info, resume=resume, overwrite=overwrite)
         others = [sink[name].plugin(self.folder, info) for name in sinks]
         self._recorder = Recorder(paper, info, self._alarm, others)
-        self._parts = (self._recorder, Leaving(self._recorder.flush))
+        self._parts = (self._recorder, Leaving(self._recorder.flush, self._recorder.park))
         self._info, self._next_step = info, paper.first_step
 
     def take(

@@ -6,6 +6,7 @@ is a deque, the thread looks into it five times a second, and what does not fit 
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -50,7 +51,7 @@ class Recorder:
         self._told = (0, 0)
         self._cost = 0.0
         self._warned: set[str] = set()
-        self._wake, self._is_over = threading.Event(), False
+        self._wake, self._is_over, self._is_parked = threading.Event(), False, False
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._work, name="difflens", daemon=True)
         self._thread.start()
@@ -107,19 +108,22 @@ class Recorder:
         import numpy as np
 
         np.seterr(all="ignore")  # on this thread: gradients that are not finite are data here
-        while not self._is_over or self._waiting:
+        while not self._is_parked and (self._waiting or not self._is_over):
             self._wake.wait(_LOOK)
             self._wake.clear()
             self._drain()
-        self._finish()
+        if not self._is_parked:
+            self._finish()
 
     def _drain(self) -> None:
-        while self._waiting:
+        while self._waiting and not self._is_parked:
             readings = self._readings()
             if readings:
                 self._safely(partial(self._keep_all, readings), len(readings))
             elif self._waiting:
                 self._safely(self._waiting.popleft())
+        if self._is_parked:
+            self.dropped += sum(not callable(each) for each in self._waiting)
         self._tell_losses()
 
     def _readings(self) -> list[Any]:
@@ -172,6 +176,9 @@ class Recorder:
         return map(self._finished, readings)
 
     def _finished(self, reading: Any) -> Any:
+        if self._is_parked:
+            self.dropped += 1
+            return None
         try:
             return reading.finish() if reading.maker is None else reading.maker.make(reading.raw)
         except Exception as error:  # noqa: BLE001
@@ -273,6 +280,27 @@ class Recorder:
         self._is_over = True
         self._wake.set()
         self._thread.join(seconds)
+        if self._thread.is_alive():
+            atexit.register(self.park)
+
+    def park(self, seconds: float = _PATIENCE) -> None:
+        """Keep what waits, and begin nothing more: the interpreter ends.
+
+        A thread that is in torch's code by then aborts the process when it comes back from there:
+        a part of the time is for what is under way.
+        """
+        if os.getpid() != self._process:
+            return
+        if not self._is_over:  # or else closing has waited for it already
+            self.flush(0.75 * seconds)
+        self._is_parked = True
+        self._wake.set()
+        self._thread.join(0.25 * seconds)
+
+    @property
+    def has_ended(self) -> bool:
+        """Is the thread gone, so that it merges and writes no more? A fork cannot know."""
+        return os.getpid() == self._process and not self._thread.is_alive()
 
     def _finish(self) -> None:
         try:

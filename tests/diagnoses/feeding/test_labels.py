@@ -103,3 +103,33 @@ def test_a_held_back_loss_that_rose_from_guessing_was_learned_by_heart():
 
     assert asked("data", history) == []
     assert only("over-fit", history).severity == "warning"
+
+
+def test_a_held_back_loss_that_comes_down_at_every_look_is_learned_for():
+    losses = np.linspace(2.25, 2.12, 120) * noise(120, 0.005)
+    steadily = np.linspace(2.28, 2.1, 120)
+
+    def run(held_back):
+        return recorded(losses, update_l2=0.02, facts=CLASSES,
+                        scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+    assert asked("data", run(steadily)) == []
+    assert asked("data", run(np.full(120, 2.31)))
+
+
+def test_what_was_better_and_is_lost_again_is_no_noise_of_the_data():
+    losses = np.concatenate([falling(100, end=0.4), 2.1 * noise(100, 0.02)])
+    held_back = np.concatenate([falling(100, end=0.4), np.full(100, 1.8)])
+    history = recorded(losses, update_l2=0.02, facts=CLASSES,
+                       scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+    assert [each for each in asked("data", history) if "better than" in each.text] == []
+
+
+def test_a_held_back_loss_that_falls_in_its_own_way_is_of_the_same_kind():
+    history = recorded(
+        falling(300, start=2.5, end=0.7), update_l2=0.02, facts=CLASSES,
+        scalars={"val_loss": sampled(2.75 + 0.8 * np.exp(-np.arange(300) / 60))},
+    )  # fmt: skip
+
+    assert asked("data", history) == []

@@ -17,3 +17,38 @@ def test_one_odd_batch_changes_nothing_for_good():
     losses[80] = 3.0
 
     assert asked("data", recorded(losses)) == []
+
+
+def in_epochs(points=240, period=30, size=6):
+    return np.exp(np.abs(np.arange(points) % period - period / 2) / size - 1) * noise(points, 0.1)
+
+
+def test_a_loss_that_repeats_itself_epoch_by_epoch_comes_of_sorted_examples():
+    found = only("data", recorded(in_epochs()))
+
+    assert found.fix.code == "shuffle"
+    assert found.evidence["period"] % 30 == 0
+
+
+def test_a_loss_that_wanders_while_held_back_data_stands_comes_of_sorted_examples():
+    time = np.arange(240)
+    losses = np.exp(1.2 * np.sin(0.09 * time + 0.0008 * time**2)) * noise(240, 0.1)
+    looks = np.where(np.arange(240) % 20 == 19, 0.6, np.nan)
+
+    assert only("data", recorded(losses, scalars={"val_loss": looks})).fix.code == "shuffle"
+    level = np.convolve(losses, np.full(5, 0.2))[:240]
+    along = np.where(np.arange(240) % 20 == 19, level, np.nan)
+    told = asked("data", recorded(losses, scalars={"val_loss": along}))
+    assert "shuffle" not in [each.fix.code for each in told]
+
+
+def test_batches_drawn_once_and_for_all_differ_too_little_to_matter():
+    drawn = np.tile(noise(24, 0.08, 7), 10)
+
+    assert asked("data", recorded(falling(240, end=0.5) * drawn)) == []
+
+
+def test_rates_that_rise_again_move_the_loss_by_themselves():
+    rates = 0.1 + 0.1 * np.abs(np.arange(240) % 30 - 15)
+
+    assert asked("data", recorded(in_epochs(), scalars={"lr": rates})) == []

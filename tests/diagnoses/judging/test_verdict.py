@@ -100,3 +100,30 @@ def test_a_bad_step_within_the_points_of_a_trend_explains_it():
     (told,) = causes([found("diverging", 140), found("spike", 150, fix=rewind)])
 
     assert (told.name, told.also) == ("spike", ("diverging",))
+
+
+def test_a_trend_whose_cause_is_known_explains_the_end_it_comes_to():
+    grows = found("diverging", 11, fix=Fix("scale_penalty", {"factor": -0.01}))
+    (told,) = causes([grows, found("exploding", 30), found("dead", 44), found("lr-high", 40)])
+
+    assert (told.name, set(told.also)) == ("diverging", {"exploding", "dead", "lr-high"})
+
+
+def test_a_trend_that_only_foretells_is_part_of_what_it_comes_to():
+    (told,) = causes([found("diverging", 11), found("exploding", 30)])
+
+    assert told.name == "exploding"
+
+
+def test_gradients_that_pile_up_explain_weights_that_grow_along_themselves():
+    grows = found("diverging", 40, fix=Fix("scale_penalty", {"factor": -0.01}))
+
+    assert names([grows, found("wiring", 8)]) == ["wiring"]
+
+
+def test_a_rate_that_climbs_explains_batches_that_seem_unlike_those_before():
+    climbs = found("diverging", 144, fix=Fix("fix_schedule", {"hold": 0.1}))
+
+    assert names([climbs, found("data", 176)]) == ["diverging"]
+    assert names([climbs, found("data", 140)]) == ["data"]
+    assert set(names([found("diverging", 144), found("data", 176)])) == {"diverging", "data"}

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.decay import decay_that_wins
+from difflens.diagnoses.signs.decay import decay_that_wins, penalty_by, weaker_penalty
 from difflens.diagnoses.signs.sight import sight
 from difflens.testing.histories import level, recorded
 
@@ -15,3 +15,16 @@ def test_a_decay_wins_where_it_is_strong_and_the_weights_shrink(pace, decay, tol
                        optimizer={"weight_decay": decay})  # fmt: skip
 
     assert decay_that_wins(sight(history)) == told
+
+
+def test_a_penalty_is_weakened_by_as_much_as_the_weights_were_halved_too_soon():
+    halved_in_ten = 0.5 ** (np.arange(101) / 10)
+
+    fix = weaker_penalty(sight(recorded(level(101), weight_l2=halved_in_ten)))
+
+    assert (fix.code, fix.parameters["factor"]) == ("scale_penalty", pytest.approx(0.022, rel=0.1))
+    assert weaker_penalty(sight(recorded(level(101)))) is None
+
+
+def test_a_penalty_that_makes_weights_grow_has_its_sign_turned():
+    assert penalty_by(sight(recorded(level(101))), -0.07).parameters["factor"] < 0

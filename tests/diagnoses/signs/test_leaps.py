@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.leaps import LEAP, is_alone, leap, stays_out, update_before
+from difflens.diagnoses.signs.leaps import LEAP, is_alone, kicks, leap, stays_out, update_before
 from difflens.diagnoses.signs.limits import Limits
 from difflens.diagnoses.signs.sight import sight
 from difflens.records import Policy
@@ -54,3 +54,9 @@ def test_a_step_as_large_as_the_first_ones_is_not_alone():
     restart = np.where((np.arange(200) < 20) | (np.arange(200) == 119), 0.1, 1e-3)
 
     assert not is_alone(leapt(updates=restart), 119)
+
+
+def test_a_first_rate_far_above_the_next_is_a_kick_and_a_decay_is_none():
+    assert kicks(np.array([3.0, 0.01, 0.01, 0.01])) == [0]
+    assert kicks(np.array([3.0, 0.3, 0.03, 0.003])) == []
+    assert kicks(np.array([0.01, 0.01, 3.0, 0.01])) == [2]

@@ -25,3 +25,40 @@ def test_a_loss_that_had_grown_did_not_break_out_of_the_blue():
 
 def test_a_run_whose_numbers_are_all_finite_broke_nowhere():
     assert not broke_in_the_loss(recorded(falling()))
+
+
+def test_a_loss_that_is_none_above_gradients_that_are_numbers_left_its_domain():
+    losses = falling(20, end=0.5)
+    losses[12] = np.nan
+    one = {"output": {"shape": [48, 1], "min": 1.0, "max": 6.0}}
+
+    assert came_from(recorded(losses, facts=one), 12) == "operation"
+    assert (
+        came_from(recorded(losses, facts=one, grad_nonfinite=1.0, grad_l2=np.nan), 12) == "sample"
+    )
+
+
+def test_a_loss_that_was_below_zero_is_no_squared_error():
+    losses = np.append(np.linspace(0.4, -0.2, 20), np.nan)
+    gradients = np.append(np.full(20, 1e-2), np.nan)
+    two = {"output": {"shape": [40, 2], "min": -1.0, "max": 1.0}}
+
+    assert (
+        came_from(recorded(losses, facts=two, grad_l2=gradients, act_mean=0.1), 20) == "operation"
+    )
+
+
+def test_numbers_that_go_in_and_come_out_as_none_were_lost_on_the_way():
+    facts = {"input": {"min": -1.0, "max": 1.0}, "output": {"shape": [8, 76], "min": None}}
+
+    assert came_from(recorded(np.full(3, np.nan), facts=facts, grad_l2=np.nan), 0) == "operation"
+
+
+def test_what_breaks_behind_the_first_layer_did_not_come_in():
+    losses = np.append(falling(20), np.nan)
+    active = np.ones((21, 12))
+    active[20, 4:] = np.nan
+
+    assert came_from(recorded(losses, facts=CLASSES, act_mean=active, grad_l2=np.nan), 20) == (
+        "operation"
+    )

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.rates import is_rising, lower
+from difflens.diagnoses.signs.rates import hold, is_rising, is_summed, lower, raised
 from difflens.diagnoses.signs.sight import sight
-from difflens.testing.histories import falling, recorded
+from difflens.testing.histories import falling, level, recorded
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,53 @@ def test_a_rate_that_stands_is_scaled():
     fix = lower(sight(recorded(falling(100), scalars={"lr": 0.5})), 0.123)
 
     assert (fix.code, fix.parameters) == ("scale_lr", {"factor": 0.12})
+
+
+def lost_after(rates, best=50):
+    """Make a run whose loss turns at a step, whatever its rate did by then."""
+    losses = np.concatenate([np.linspace(2.3, 0.3, best), np.linspace(0.3, 9.0, len(rates) - best)])
+    return sight(recorded(losses, scalars={"lr": rates}))
+
+
+def test_a_rate_that_climbs_along_a_line_is_held_long_after_the_climb_is_slow():
+    rates = 0.3 * (1 + np.arange(400) / 4)
+
+    assert hold(lost_after(rates)).parameters["hold"] == pytest.approx(rates[50] / 4, rel=0.2)
+
+
+def test_restarts_that_swell_are_held_at_a_part_of_what_went_well():
+    rates = np.concatenate([np.full(60, 0.02), np.full(60, 0.08)])
+
+    assert hold(lost_after(rates)).parameters == {"hold": pytest.approx(0.005)}
+
+
+def test_restarts_of_one_height_and_a_slip_of_one_step_are_no_climb():
+    waves = 0.02 + 0.02 * np.cos(np.arange(120) / 6)
+    slip = np.where(np.arange(120) == 70, 5.0, 0.02)
+
+    assert hold(lost_after(waves)) is None
+    assert hold(lost_after(slip)) is None
+
+
+def test_momentum_of_one_and_more_is_lowered_and_the_rate_left_alone():
+    heavy = recorded(falling(100), optimizer={"name": "SGD", "momentum": 1.02})
+
+    assert lower(sight(heavy), 0.1).code == "lower_momentum"
+    assert lower(sight(heavy), 0.1).parameters["value"] <= 0.9
+
+
+def test_an_error_of_several_large_outputs_is_not_a_sum_over_the_batch():
+    kaiming = [8.0] * 12
+    squares = {"output": {"shape": [32, 3], "min": -52.0, "max": 71.0}}
+    classes = {"output": {"shape": [32, 3], "min": -2.0, "max": 2.0}}
+
+    assert not is_summed(sight(recorded(level(20, 586.0), facts=squares, weight_l2=kaiming)))
+    assert is_summed(sight(recorded(level(20, 35.0), facts=classes, weight_l2=kaiming)))
+
+
+def test_steps_that_shrink_with_the_gradients_are_asked_to_begin_larger():
+    plain, divided = (
+        sight(recorded(level(60), optimizer={"name": name})) for name in ("SGD", "Adam")
+    )
+
+    assert raised(plain, 1e-5) > raised(divided, 1e-5)

@@ -12,6 +12,7 @@ from ..signs.nonfinite import broke_in_the_loss
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
+_DOWN = 0.9  # share by which a loss fell that does not suffer, however high it still is
 _HUGE = 1e3  # spread of inputs that may overflow by themselves
 
 
@@ -46,6 +47,8 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     if told.kind == "broken" and broke_in_the_loss(seen.history):
         return []
+    if told.kind == "crawls" and told.figure > _DOWN:
+        return []
     if not seen.loss.n and spread < _HUGE:
         return []  # before any step, sound weights make no infinities of such inputs
     targets = target_size(seen)
@@ -67,6 +70,30 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("scale_inputs", {"targets": True} if large else {}),
         )
     ]  # fmt: skip
+
+
+def far_targets(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find targets far larger than first outputs are, where the loss rests with the most of them.
+
+    Outputs begin at about one, and weights that are made for that go a long way to hundreds.
+    """
+    targets = target_size(seen)
+    told = stuck(seen.loss, 60) or rests(seen.loss, 100)
+    if targets is None or told is None or targets < limit["scale"]:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"the targets lie about {targets:.3g} off the first outputs; {told.said}",
+            {"target_scale": targets, "scale_threshold": limit["scale"], "harm": told.said},
+            since=int(seen.steps[0]),
+            cause="targets in units of their own: outputs begin at about one, and have far to go",
+            advice=["standardise the targets, and turn the answers back afterwards"],
+            signs=[above(targets, limit["scale"] / 2)],
+            fix=Fix("scale_targets"),
+        )
+    ]
 
 
 def swelled(seen: Sight) -> list[RunFinding]:

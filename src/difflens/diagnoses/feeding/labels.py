@@ -8,14 +8,11 @@ from ...runs import Fix, RunFinding
 from ..signs.decay import decay_that_wins
 from ..signs.harms import crawls, stuck
 from ..signs.held_back import (
-    has_followed,
-    has_soured,
     held_back_loss,
     is_blind,
     is_by_heart,
     is_flat,
-    left_behind,
-    worse_than_guessing,
+    is_on_its_way,
 )
 from ..signs.limits import Limits
 from ..signs.losses import Losses
@@ -23,6 +20,11 @@ from ..signs.outputs import explains_nothing
 from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
+from .causes import why_nothing_is_learned
+from .thinning import is_thinned
+
+_HOT = 2.0  # times guessing
+_LOST = 1.1  # times its best
 
 
 def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -32,6 +34,8 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     most = limit["blind_fall" if blind else "fall"]
     pace = _healthy_pace(seen, limit)
     if pace is None or seen.is_warming_up or decay_that_wins(seen) is not None:
+        return []
+    if is_on_its_way(held_back, loss):
         return []
     # What is learned by heart is learned: neither a saddle nor a first plateau excuses it.
     heart = blind and is_by_heart(held_back, loss, limit)
@@ -47,6 +51,7 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     told = told or explains_nothing(seen, _least(seen, limit, True, heart), limit["explained"])
     if told is None:
         return []
+    why = why_nothing_is_learned(seen)
     return [
         finding(
             "data",
@@ -58,42 +63,10 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
              "validation_fall": None if held_back is None else held_back.fall,
              "chance": loss.chance, "never_below_chance": blind},
             since=told.since,
-            cause="the labels do not depend on the inputs: shuffled apart, joined by a wrong key, "
-            "plain noise, or paired with every example by a loss that broadcasts",
-            advice=["look at some examples with their labels, as the model gets them",
-                    "check that outputs and targets have one shape: a column and a row broadcast",
-                    "check that inputs and labels are shuffled together"],
+            cause=why.cause,
+            advice=why.advice,
             signs=[below(max(loss.fall, 0.0), most)],
-            fix=Fix("check_labels"),
-        )
-    ]  # fmt: skip
-
-
-def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
-    """Find held-back data that never followed: what is learned here does not hold there."""
-    loss, held_back = seen.loss, held_back_loss(seen.history)
-    if held_back is None or has_followed(loss, held_back) or loss.n < limit["blind_points"]:
-        return []
-    found = left_behind(loss, held_back, limit["apart"], 0.0)
-    found = found or worse_than_guessing(loss, held_back, limit["apart"])
-    if found is None or loss.fall < limit["blind_fall"] or has_soured(loss, held_back):
-        return []
-    return [
-        finding(
-            "data",
-            "warning",
-            f"the training loss fell to {loss.now:.3g}, and the held-back loss never followed: it "
-            f"is at {found.level:.3g}",
-            {"held_back": found.level, "gap": found.gap, "apart_threshold": limit["apart"],
-             "best_held_back": float(held_back.values.min()), "loss_fall": loss.fall},
-            since=int(held_back.steps[0]),
-            cause="held-back data is not of the kind that is trained on: scaled otherwise, other "
-            "classes, other labels, or one batch that is trained on for ever",
-            advice=["send both through the same preparation, with the same numbers",
-                    "check that every batch is a new one, and that all classes are in it",
-                    "look at examples of both with their labels"],
-            signs=[above(found.gap, limit["apart"])],
-            fix=Fix("check_labels"),
+            fix=why.fix,
         )
     ]  # fmt: skip
 
@@ -111,6 +84,10 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
     ratio, share = level / loss.now, loss.now / loss.chance
     if not limit["noisy"] <= share <= 1 or ratio > limit["cleaner"]:
         return []
+    if level > _LOST * float(held_back.values.min()):
+        return []  # it was better, and lost that again
+    if loss.start > _HOT * loss.chance or is_thinned(seen):
+        return []  # outputs that begin large take long to become small, with dropout longer
     return [
         finding(
             "data",
@@ -145,7 +122,8 @@ def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
     third = max(len(half) // 3, 1)
     fell = 1 - float(np.median(half[-third:])) / max(float(np.median(half[:third])), 1e-300)
     lowest = float(held_back.values.min()) / loss.chance
-    if told is None or fell > limit["flat"] or lowest < limit["noisy"]:
+    # Who knows which labels are frequent does better than guessing, of held-back data too.
+    if told is None or fell > limit["flat"] or not limit["noisy"] <= lowest < 1:
         return []
     if _healthy_pace(seen, limit) is None or seen.is_warming_up or seen.is_waking:
         return []
@@ -163,7 +141,7 @@ def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=["look at some examples with their labels, as the model gets them",
                     "fit a single batch: where that fails, look at the model"],
             signs=[above(lowest, limit["noisy"])],
-            fix=Fix("check_labels"),
+            fix=why_nothing_is_learned(seen).fix,
         )
     ]  # fmt: skip
 
@@ -181,8 +159,10 @@ def _least(seen: Sight, limit: Limits, blind: bool, heart: bool) -> int:
 
 def _least_of(seen: Sight, limit: Limits) -> int:
     """Say how many points must pass before a loss that rests is doubted."""
-    least = int(limit["recurrent_points" if is_recurrent(seen.history) else "points"])
-    return _of_examples(least, seen, limit)
+    if not is_recurrent(seen.history):
+        return _of_examples(int(limit["points"]), seen, limit)
+    young = seen.layers.path < limit["path"]
+    return _of_examples(int(limit["recurrent_points" if young else "points"]), seen, limit)
 
 
 def _of_examples(points: int, seen: Sight, limit: Limits) -> int:

@@ -5,15 +5,83 @@ from __future__ import annotations
 import numpy as np
 
 from ...runs import Fix, RunFinding
+from ..signs.held_back import held_back_loss
 from ..signs.leaps import leap, stays_out, update_before
 from ..signs.limits import Limits
 from ..signs.sawtooth import sawtooth
 from ..signs.sight import Sight
+from ..signs.succession import Succession, goes_apart, succession
 from ..signs.wording import above, finding
 
 
 def in_order(seen: Sight, limit: Limits) -> list[RunFinding]:
-    """Find a loss that is a sawtooth, as sorted examples make it."""
+    """Find what sorted examples make of a loss: a sawtooth, or neighbours that cost alike."""
+    return _sawtooth(seen, limit) or _succeed(seen, limit)
+
+
+def _succeed(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find batches whose loss tells that of the next, or of the one that comes a period later."""
+    found = succession(seen.loss) if seen.loss.n >= limit["order_points"] else None
+    if found is None or _rate_rises(seen) or _steps_are_large(seen, limit):
+        return []
+    told = _repeats(found, limit) or _wanders(seen, found, limit)
+    if not told:
+        return []
+    return [
+        finding(
+            "data",
+            "warning",
+            f"the loss goes up and down with batches that cost like their neighbours, and {told}",
+            {"memory": found.memory, "memory_threshold": limit["memory"],
+             "repeats": found.repeats, "repeats_threshold": limit["repeats"],
+             "period": found.period, "spread": found.spread, "swings": found.swings},
+            since=int(seen.loss.steps[0]),
+            cause="the examples come in an order (by label, target, length or time): what one "
+            "stretch teaches is forgotten in the next",
+            advice=["shuffle the examples (shuffle=True in the loader)"],
+            signs=[above(max(found.memory, found.repeats), limit["memory"] / 2)],
+            fix=Fix("shuffle"),
+        )
+    ]  # fmt: skip
+
+
+def _repeats(found: Succession, limit: Limits) -> str:
+    """Say so where the same ups and downs come again and again: an epoch is as long."""
+    if found.repeats < limit["repeats"] or found.memory < limit["neighbours"]:
+        return ""
+    if found.spread < limit["spread"]:
+        return ""  # batches drawn once and for all repeat themselves too, and differ little
+    return f"repeats itself every {found.period} steps"
+
+
+def _wanders(seen: Sight, found: Succession, limit: Limits) -> str:
+    """Say so where it swings far and the held-back loss does not go along."""
+    held_back = held_back_loss(seen.history)
+    if held_back is None or found.memory < limit["memory"] or found.swings < limit["swings"]:
+        return ""
+    apart = goes_apart(seen.loss, held_back)
+    return "the held-back loss does not go along" if apart >= limit["goes_apart"] else ""
+
+
+def _steps_are_large(seen: Sight, limit: Limits) -> bool:
+    """Do steps change the weights by so much that they move the loss by themselves?"""
+    typical = seen.layers.typical_update
+    known = np.zeros(0) if typical is None else typical[np.isfinite(typical)]
+    return len(known) > 0 and float(np.median(known)) > limit["fastest"]
+
+
+def _rate_rises(seen: Sight) -> bool:
+    """Does the learning rate rise again? Restarts and cycles move the loss by themselves."""
+    rates = seen.lr
+    if rates is None:
+        return False
+    late = rates[len(rates) // 5 :]
+    late = late[np.isfinite(late)]
+    return bool((np.diff(late) > 1e-3 * np.abs(late[:-1])).any())
+
+
+def _sawtooth(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a loss that falls and jumps up again and again."""
     found = sawtooth(seen.loss)
     if found is None or found.jumps < limit["jumps"]:
         return []

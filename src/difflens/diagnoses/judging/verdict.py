@@ -31,7 +31,7 @@ EXPLAINS: dict[str, set[str]] = {
     "data": {"oscillating", "spike", "diverging", "slow", "plateau", "over-fit", "lr-high",
              "exploding", "nan", "dead"},
     "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead"},
-    "diverging": {"oscillating", "spike"},
+    "diverging": {"lr-high", "data", *_BLOWN},
     "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
     "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",
                   "plateau", "over-fit", "data"},
@@ -44,6 +44,7 @@ EXPLAINS: dict[str, set[str]] = {
     "oscillating": set(),
     "over-fit": set(),
 }  # fmt: skip
+_BEFORE_STEPS = {"wiring", "loss-pairing"}  # what is wrong before a step is made
 _ORDER = {name: place for place, name in enumerate(EXPLAINS)}
 _SLACK = 5  # steps by which a cause may be seen later than what it explains
 _LEAP = 40  # the same for a leap of the loss, which is dated to its very step
@@ -146,7 +147,27 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
         return False
     if cause.name == "spike" and (cause.fix is None or cause.fix.code != "rewind_and_skip"):
         return False  # a leap without a cause of its own explains nothing
+    if "diverging" in {cause.name, effect.name} and not _of_a_trend(cause, effect):
+        return False
     if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
         return True
     slack = {"spike": _LEAP, "diverging": _TREND}.get(effect.name, _SLACK)
     return cause.since_step <= effect.since_step + slack
+
+
+def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:
+    """May a trend be part of this? One whose cause is known explains the rest, and is no effect.
+
+    Others foretell an end, and explain no more of it than swings and leaps. A rate that climbs
+    past what the loss can follow also explains batches that seem to be unlike those before, and
+    one that grows weights explains that nothing is learned any more.
+    """
+    if effect.name == "diverging":
+        return cause.name in _BEFORE_STEPS or not _is_told(effect, "scale_penalty")
+    if effect.name == "data":
+        return _is_told(cause, "fix_schedule") or _is_told(cause, "scale_penalty")
+    return _is_told(cause, "scale_penalty") or effect.name in {"oscillating", "spike"}
+
+
+def _is_told(each: RunFinding, code: str) -> bool:
+    return each.fix is not None and each.fix.code == code

@@ -51,10 +51,8 @@ def _leapt(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 def _undone(seen: Sight) -> list[RunFinding]:
     """Find biases that began at zero and are still no longer than a step or two."""
-    length, held_back = undone(seen), held_back_loss(seen.history)
-    if length is None or (held_back is not None and held_back.fall > _LEARNED):
-        return []
-    if seen.loss.fall > _LEARNED or _shrank(seen):
+    length = undone(seen)
+    if length is None or _has_learned(seen) or _shrank(seen):
         return []
     return [
         finding(
@@ -73,6 +71,21 @@ def _undone(seen: Sight) -> list[RunFinding]:
 
 _LEARNED = 0.5  # fall of a loss above which steps cannot have been taken back
 _LOST = 0.5  # of their first size: weights that shrink were not put back
+
+
+def _has_learned(seen: Sight) -> bool:
+    """Did a loss fall by half of where it began, and by half of what batches differ by?
+
+    A loss that passes zero is a small number there, and by that any fall is large.
+    """
+    apart = float(np.std(seen.loss.values)) if seen.loss.n else 0.0
+    for loss in (seen.loss, held_back_loss(seen.history)):
+        if loss is None or not loss.n:
+            continue
+        began = max(loss.reference, float(np.median(loss.values[: loss.width])))
+        if began - loss.now > _LEARNED * max(abs(began), 2 * apart):
+            return True
+    return False
 
 
 def _shrank(seen: Sight) -> bool:
@@ -136,6 +149,13 @@ def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]
 
 
+def _kept(seen: Sight) -> float:
+    """Give what clipping left of the first gradient, which was recorded before it."""
+    factors = seen.history.course.scalar("clip_factor")
+    first = 1.0 if factors is None or not len(factors) else float(factors[0])
+    return first if 0 < first < 1 else 1.0
+
+
 def _times(seen: Sight) -> float | None:
     """Give the first update by what it should be; None of other optimisers, rates, and decay."""
     given, course = seen.history.info.optimizer, seen.history.course
@@ -147,9 +167,10 @@ def _times(seen: Sight) -> float | None:
         return None
     if given.get("several_rates") or given.get("others"):  # what is recorded is the first one's
         return None
+    kept = _kept(seen)
     found = []
     for i, layer in enumerate(layers):
-        due = gradients[0, i] if name == "sgd" else layer.count**0.5
+        due = gradients[0, i] * kept if name == "sgd" else layer.count**0.5
         if layer.trainable and gradients[0, i] > 0 and due > 0:
             found.append(float(updates[0, i] / (seen.lr[0] * due)))
     known = [each for each in found if np.isfinite(each)]

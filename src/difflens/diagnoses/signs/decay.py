@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...runs import Fix
 from .layers import median
 from .sight import Sight
 
@@ -13,6 +14,7 @@ _STRONG = 1e-3  # a decay below it takes a thousandth a step at a rate of one
 _MORE = 3.0  # times the pull of the gradient: trained weights rest where both are alike
 _POINTS = 10
 _COLLAPSED = 0.2  # of their first size
+_RUNS = 5  # of this length: what a sound penalty takes to halve weights that nothing else holds
 
 
 def decay_that_wins(seen: Sight) -> float | None:
@@ -48,6 +50,31 @@ def collapsed(seen: Sight) -> float | None:
         return None
     left = float(median(trained[-1] / trained[0], axis=0))
     return left if left < _COLLAPSED and not _is_torn(seen) else None
+
+
+def weaker_penalty(seen: Sight) -> Fix | None:
+    """Ask for a penalty so weak that by itself it would halve the weights in several such runs.
+
+    What it takes a step is in proportion to it, so the time in which half was lost tells by how
+    much it is too strong.
+    """
+    weights = seen.layers.weights
+    if weights is None or len(weights) < _POINTS or collapsed(seen) is None:
+        return None
+    trained = weights[:, seen.layers.trained]
+    halved = np.flatnonzero(median(trained / trained[0], axis=1) < _LOST)
+    if not len(halved):
+        return None
+    return penalty_by(seen, np.log(2) / max(int(seen.steps[halved[0]] - seen.steps[0]), 1))
+
+
+def penalty_by(seen: Sight, pace: float) -> Fix:
+    """Ask for the penalty that moves ln |w| by so little a step, where it moved it by `pace`.
+
+    A pace that is negative made the weights grow: the sign is turned with it.
+    """
+    steps = max(int(seen.steps[-1] - seen.steps[0]), 1)
+    return Fix("scale_penalty", {"factor": float(f"{np.log(2) / (_RUNS * steps * pace):.2g}")})
 
 
 def _is_torn(seen: Sight) -> bool:

@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from .gates import gates
 from .harms import Harm
 from .layers import initial_scales
 from .losses import standstill
 from .sight import Sight
+from .silence import is_silent
 
-BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "LogSigmoid")
+BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh", "LogSigmoid")
+_LEAST = 3  # matrices of which fading can be told
+_POINTS = 10  # over which gradients must have been zero
+_LOUD = 10.0  # times what is faint: a layer that gets its gradient
 FIRST = "first"  # the kind of harm by which gradients before the first update are judged
 
 
@@ -23,10 +28,32 @@ def sizes_of(seen: Sight, told: Harm, columns: Any) -> Any:
     elif told.kind == "stood" and gradient is not None:
         gradient, points = gradient[: max(standstill(seen.loss) // 2, 5)], seen.points
     recent = seen.layers.recent(gradient, points)
-    if recent is None or len(columns) < 3:
+    if recent is None or len(columns) < _LEAST:
         return None
     sizes = recent[columns]
     return sizes if np.isfinite(sizes).all() and sizes.max() > 0 else None
+
+
+def is_blocked(seen: Sight, columns: Any) -> bool:
+    """Is every gradient before the last matrix exactly zero at every point, though outputs get one?
+
+    The outputs do not depend on the inputs then: what stands between multiplies by zero.
+    """
+    found = seen.layers.field("grad_l2")
+    if found is None or len(found) < _POINTS or len(columns) < _LEAST or is_silent(seen):
+        return False
+    return bool((found[:, columns[:-1]] == 0).all())
+
+
+def faded(ratios: Any, strongest: int, most: float, *, beside: list[int]) -> list[int]:
+    """Give the places before the strongest layer whose gradient is faint, as those before it are.
+
+    What fades is lost on the way to the input: a layer that is faint while one nearer to the input
+    is not stands in a branch of its own, and so does a gate.
+    """
+    way = [i for i in range(strongest) if i not in beside]
+    loud = [i for i in way if ratios[i] >= _LOUD * most]
+    return [i for i in way if ratios[i] < most and not (loud and loud[0] < i)]
 
 
 def tiny(seen: Sight, least: float, columns: Any) -> list[int]:
@@ -39,7 +66,9 @@ def tiny(seen: Sight, least: float, columns: Any) -> list[int]:
 
 
 def has_sigmoids(seen: Sight) -> bool:
-    """Are there at least three layers of sigmoids?"""
+    """Are there at least three layers of sigmoids, and are they no gates?"""
+    if gates(seen.layers, np.flatnonzero(seen.layers.trained)):
+        return False
     kinds = [layer.activation for layer in seen.history.info.layers if layer.role != "bias"]
     return sum("igmoid" in kind for kind in kinds) >= 3
 

@@ -22,6 +22,9 @@ _LAST = 3  # values that say where it is
 _LOOKS = 6  # looks after which a held-back loss should be below guessing
 _WORSE, _SINKS = 1.3, 0.5  # times guessing; of its first value: one that comes down soon
 _SOURED = 1.3  # times its best
+_OUTSIZE = 10.0  # times guessing
+_UNLEARNED, _STRANGE = 0.7, 1.5  # of where it began: training at the first look; times that
+_FALLING, _UNDER = 4, 0.99  # looks, and the part of guessing that they must be below
 
 
 class Behind(NamedTuple):
@@ -71,6 +74,14 @@ def is_flat(held_back: Losses | None, limit: Limits) -> bool:
         return False
     first = float(held_back.values[0])
     return first > 0 and first - float(held_back.values.min()) < limit["flat"] * first
+
+
+def is_on_its_way(held_back: Losses | None, loss: Losses) -> bool:
+    """Is it below guessing, and lower at every one of the last looks? Then something is learned."""
+    if held_back is None or held_back.n < _FALLING or loss.chance is None:
+        return False
+    last = held_back.values[-_FALLING:]
+    return bool(last[-1] < _UNDER * loss.chance and (np.diff(last) < 0).all())
 
 
 def has_followed(loss: Losses, held_back: Losses) -> bool:
@@ -126,9 +137,40 @@ def worse_than_guessing(loss: Losses, held_back: Losses, gap: float) -> Behind |
 
 
 def has_soured(loss: Losses, held_back: Losses) -> bool:
-    """Did it rise by much from a best that was about guessing? Then it was learned by heart."""
+    """Did it rise by much from a best that was about guessing? Then it was learned by heart.
+
+    Answers that are sure and wrong cost several times guessing; ten times as much comes of inputs
+    that are larger than those of training.
+    """
     best = int(np.argmin(held_back.values))
     low, after = float(held_back.values[best]), held_back.values[best + 1 :][-_LAST:]
-    if len(after) < _LAST or low > _ALIKE * abs(loss.reference):
+    if len(after) < _LAST or low > _NEAR * abs(loss.reference) or is_strange(loss, held_back):
         return False
-    return bool(after.min() > _SOURED * low)
+    return bool(_SOURED * low < after.min() < _OUTSIZE * abs(loss.reference))
+
+
+def is_strange(loss: Losses, held_back: Losses) -> bool:
+    """Was it well above guessing at first, when training had learned next to nothing yet?
+
+    What is learned by heart is learned: a held-back loss suffers from it later. One that is wrong
+    before that is of other data.
+    """
+    then = loss.values[loss.steps <= held_back.steps[0]][-_AROUND:] if held_back.n else loss.values
+    if not len(then) or not held_back.n:
+        return False
+    level, first, usual = float(np.mean(then)), float(held_back.values[0]), abs(loss.reference)
+    return level > _UNLEARNED * usual and first > _WORSE * usual and first > _STRANGE * level
+
+
+def is_outsize(loss: Losses, held_back: Losses) -> bool:
+    """Does held-back data cost so much that its inputs must be larger than those of training?
+
+    Outputs grow with inputs: of a squared error it never comes near where training began, and of a
+    cross entropy it goes beyond what wrong answers cost.
+    """
+    if held_back.n <= _LAST + 1:
+        return False
+    if loss.chance is not None and 0.7 * loss.chance <= loss.start <= 10 * loss.chance:
+        low, high = float(held_back.values.min()), float(held_back.values.max())
+        return low > loss.chance and high > _OUTSIZE * loss.chance
+    return loss.start > 0 and float(held_back.values.min()) > _NEAR * loss.start

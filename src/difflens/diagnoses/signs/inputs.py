@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .layers import median
+from .proportions import is_a_sum
 from .sight import Sight
 
 if TYPE_CHECKING:
@@ -93,10 +94,18 @@ def target_size(seen: Sight) -> float | None:
     beyond the largest output, it is about that of the targets.
     """
     output: Any = seen.history.fact("output")
-    if seen.loss.chance is not None or not isinstance(output, dict) or not seen.loss.n:
+    if not isinstance(output, dict) or not seen.loss.n or _may_be_entropy(seen):
         return None
     ends = [
         abs(each) for key in ("min", "max") if isinstance(each := output.get(key), (int, float))
     ]
     size = max(float(seen.loss.values[0]), 0.0) ** 0.5
     return size if ends and size > 3 * max(ends) else None
+
+
+def _may_be_entropy(seen: Sight) -> bool:
+    """Can several outputs have made the first loss as a cross entropy, of one example or summed?"""
+    loss = seen.loss
+    if loss.chance is None:
+        return False
+    return loss.is_of_outputs or is_a_sum(loss.chance / float(loss.values[0]), seen.history)

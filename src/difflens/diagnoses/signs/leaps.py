@@ -112,9 +112,13 @@ def is_kick(seen: Sight, where: int) -> bool:
 
 
 def kicks(rates: NDArray[Any]) -> list[int]:
-    """Give the points at which the rate is far above those before and after it."""
+    """Give the points at which the rate is far above those before and after it.
+
+    The first has none before it: the two after it must be alike.
+    """
     if len(rates) < 3:
         return []
     with np.errstate(invalid="ignore"):
         found = rates[1:-1] > _KICK * np.maximum(rates[:-2], rates[2:])
-    return [int(at) + 1 for at in np.flatnonzero(found)]
+        at_once = rates[0] > _KICK * max(rates[1:3]) and max(rates[1:3]) < _KICK * min(rates[1:3])
+    return [0] * bool(at_once) + [int(at) + 1 for at in np.flatnonzero(found)]

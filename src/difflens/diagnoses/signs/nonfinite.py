@@ -48,22 +48,26 @@ def is_sudden(history: History, since: int) -> bool:
 
 
 def came_from(history: History, since: int) -> str:
-    """Tell where it came from: an operation of the loss, or a sample that went in.
+    """Tell where it came from: an operation, or a sample that went in.
 
-    A bad sample is in the activations already. An operation of the loss leaves them finite, and
-    units that are not active keep a finite gradient. So does a target that is missing; but labels
-    of classes are whole numbers and cannot be NaN, and a squared error has no operation that is.
+    A bad sample is in the first activations already. An operation of the loss leaves them finite,
+    and units that are not active keep a finite gradient. So does a target that is missing; but
+    labels of classes are whole numbers and cannot be NaN, and a squared error has no operation
+    that is. Gradients that stay finite below a loss that is not have no bad number in them at all.
     """
     course = history.course
+    at = int(np.searchsorted(course.steps, since))
+    if _is_of_the_loss_alone(history, at) or (at == 0 and _is_of_the_network(history)):
+        return "operation"
     if _is_squared(history) and is_sudden(history, since):
         return "sample"
-    at = int(np.searchsorted(course.steps, since))
     active = course.field("act_mean")
     if active is not None and at < len(active):
-        known = ~course.missing("act_mean")[at]
-        if known.any():
-            return "operation" if np.isfinite(active[at][known]).all() else "sample"
-    if at == 0 and _had_finite_outputs(history):
+        known = np.flatnonzero(~course.missing("act_mean")[at])
+        if len(known):
+            first = min(known, key=lambda i: place(course.layers, int(i)))
+            return "operation" if np.isfinite(active[at][first]) else "sample"
+    if at == 0 and _are_numbers(history, "output"):
         return "operation"
     hit = course.field("grad_nonfinite")
     if hit is not None and at < len(hit):
@@ -77,19 +81,46 @@ def came_from(history: History, since: int) -> str:
     return "operation" if infinite else "sample"
 
 
-def _had_finite_outputs(history: History) -> bool:
-    """Were the very first outputs numbers? Then what went in was, too, and the loss made none."""
-    output: Any = history.fact("output")
-    ends = [output.get("min"), output.get("max")] if isinstance(output, dict) else []
+def _is_of_the_loss_alone(history: History, at: int) -> bool:
+    """Is the loss no number while all below it is? The logarithm of -1 has a slope."""
+    loss, hit = history.course.scalar("loss"), history.course.field("grad_nonfinite")
+    if loss is None or hit is None or at >= len(loss) or not sight(history).loss.n:
+        return False
+    below = all(_is_finite(history, name, at) for name in ("grad_l2", "act_mean"))
+    return bool(below and np.isnan(loss[at]) and hit.shape[1] and not np.nan_to_num(hit[at]).any())
+
+
+def _is_finite(history: History, name: str, at: int) -> bool:
+    """Is what was recorded of a field at a point all numbers?"""
+    values = history.course.field(name)
+    if values is None:
+        return True
+    return bool(np.isfinite(values[at][~history.course.missing(name)[at]]).all())
+
+
+def _is_of_the_network(history: History) -> bool:
+    """Did numbers go into the very first pass, and come out as none?"""
+    if not isinstance(history.fact("output"), dict) or _are_numbers(history, "output"):
+        return False
+    return _are_numbers(history, "input")
+
+
+def _are_numbers(history: History, name: str) -> bool:
+    """Were the very first inputs or outputs all numbers?"""
+    seen: Any = history.fact(name)
+    ends = [seen.get("min"), seen.get("max")] if isinstance(seen, dict) else []
     return bool(ends) and all(isinstance(each, (int, float)) and isfinite(each) for each in ends)
 
 
 def _is_squared(history: History) -> bool:
-    """Is there one output, or did the loss begin below what guessing among classes costs?"""
+    """Is there one output, or did the loss begin below what guessing among classes costs?
+
+    A loss that was below zero once has a logarithm in it.
+    """
     output: Any = history.fact("output")
-    if not isinstance(output, dict) or not output.get("shape"):
-        return False
     loss = sight(history).loss
+    if not isinstance(output, dict) or not output.get("shape") or (loss.values < 0).any():
+        return False
     return loss.chance is None or (loss.n > 0 and float(loss.values[0]) < _GUESSED * loss.chance)
 
 

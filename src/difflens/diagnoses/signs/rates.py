@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...runs import Fix
-from .layers import initial_scales
+from .layers import SOUND_UPDATE, are_clipped, initial_scales
 from .losses import levels
 from .sight import Sight
 
@@ -18,6 +18,9 @@ _ENDED = 0.02  # of the highest rate: a schedule that is at its end
 _WARM_UP = 10  # of the points so far: the part that a warm-up may take of a run
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
+_SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
+ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
+_BEGIN, _STEADY = 3.0, 2.0  # times a sound step: what plain SGD begins with, what others take
 _HELD = 0.25  # of the rate at the lowest loss: at half of it 26 of 30 ramps were mended
 
 
@@ -45,25 +48,78 @@ def end_warm_up(seen: Sight) -> Fix | None:
 
 
 def lower(seen: Sight, factor: float) -> Fix:
-    """Ask for a rate that is `factor` of what it was; where it goes on climbing, for a hold."""
-    return hold(seen) or Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+    """Ask for a rate that is `factor` of what it was; where it climbed, for a hold.
+
+    Momentum of one or more is no matter of the rate: what it adds up has no bound.
+    """
+    return stable_momentum(seen) or hold(seen) or _scaled(factor)
+
+
+def _scaled(factor: float) -> Fix:
+    return Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+
+
+def momentum(seen: Sight) -> float:
+    """Give the momentum of the optimiser, 0 where it has none."""
+    given = seen.history.info.optimizer.get("momentum")
+    return float(given) if isinstance(given, (int, float)) and given > 0 else 0.0
+
+
+def lighter(seen: Sight) -> Fix:
+    """Ask for the momentum with which first steps, added up, change a tenth of the weights."""
+    typical = seen.layers.typical_update
+    first = 0.0 if typical is None or not len(typical) else float(np.nan_to_num(typical[0]))
+    return Fix("lower_momentum", {"value": float(f"{min(max(1 - first / ECHO, 0.0), 0.9):.2g}")})
+
+
+def to_sound_steps(seen: Sight) -> float:
+    """Give the factor that makes a first step, with its momentum, as large as a sound one."""
+    typical = seen.layers.typical_update
+    first = 0.0 if typical is None else float(np.nan_to_num(typical[0]))
+    return min(SOUND_UPDATE * max(1 - momentum(seen), 0.01) / max(first, 1e-30), 0.3)
+
+
+def raised(seen: Sight, pace: float) -> float:
+    """Give the factor that makes steps of `pace`, by the weights, as large as sound ones.
+
+    Steps of plain SGD shrink with the gradients, so they should begin larger; where gradients are
+    divided by their size, or clipped, they stay as they are.
+    """
+    bounds = seen.history.course.scalar("clip_factor")
+    clipped = bounds is not None and bool(np.nanmin(bounds, initial=1.0) < 1)
+    name = str(seen.history.info.optimizer.get("name", "")).lower()
+    shrink = name == "sgd" and not clipped and not are_clipped(seen.layers)
+    return float(f"{min((_BEGIN if shrink else _STEADY) * SOUND_UPDATE / pace, 1e6):.1g}")
+
+
+def stable_momentum(seen: Sight) -> Fix | None:
+    """Ask for less momentum where each step is added to all before it with at least their size."""
+    return lighter(seen) if momentum(seen) >= 1 else None
 
 
 def hold(seen: Sight) -> Fix | None:
-    """Ask for the rate to be held below that of the lowest loss; None where it does not climb.
+    """Ask for the rate to be held below that of the lowest loss; None where it did not climb since.
 
     On a ramp the loss is lowest at the edge of what it can follow, so a part of that rate is asked
     for (Smith 2017, Cyclical learning rates, takes one from well before the lowest). A lower first
-    value would only put the harm off.
+    value would only put the harm off. Restarts that swell are a ramp as well: the highest rate so
+    far counts, not that of the step.
     """
-    rates = seen.lr
-    known = np.zeros(0) if rates is None else rates[np.isfinite(rates)]
-    if rates is None or not is_rising(rates) or known[-1] < _CLIMBED * known[0]:
-        return None
     course = levels(seen.loss.values, _LEVEL)
-    best = int(np.argmin(course)) + _LEVEL - 1 if len(course) else 0
-    place = int(np.searchsorted(seen.steps, seen.loss.steps[best])) if seen.loss.n else 0
-    return Fix("fix_schedule", {"hold": _HELD * float(rates[place])})
+    if seen.lr is None or not len(course):
+        return None
+    best = int(seen.loss.steps[int(np.argmin(course)) + _LEVEL - 1])
+    before, after = _height(seen, seen.steps <= best), _height(seen, seen.steps > best)
+    if before is None or after is None or after < _CLIMBED * before:
+        return None
+    return Fix("fix_schedule", {"hold": _HELD * before})
+
+
+def _height(seen: Sight, chosen: Any) -> float | None:
+    """Give the highest rate of some points that was no slip of a step or two."""
+    rates = np.zeros(0) if seen.lr is None else seen.lr[chosen]
+    rates = np.sort(rates[np.isfinite(rates)])
+    return float(rates[-_SLIP]) if len(rates) >= _SLIP and rates[-_SLIP] > 0 else None
 
 
 def is_summed(seen: Sight) -> bool:
@@ -75,10 +131,10 @@ def is_summed(seen: Sight) -> bool:
     loss, batch, scales = seen.loss, seen.batch, initial_scales(seen.layers)
     if not batch or batch < 4 or not len(scales) or np.nanmax(scales) > _LARGE or not loss.n:
         return False
-    first = float(loss.values[0])
+    first, outputs = float(loss.values[0]), mean_square(seen)
     if loss.chance is not None and loss.spread is not None:
-        return not loss.is_of_outputs
-    outputs = _mean_square(seen)
+        # Several outputs need not be classes: their squares are what an error of them may be.
+        return not loss.is_of_outputs and first > _LIKE * (1 + (outputs or 0.0))
     return (
         loss.chance is None
         and outputs is not None
@@ -87,7 +143,7 @@ def is_summed(seen: Sight) -> bool:
     )
 
 
-def _mean_square(seen: Sight) -> float | None:
+def mean_square(seen: Sight) -> float | None:
     """Give about the mean square of the first outputs: a batch spans some five deviations."""
     output: Any = seen.history.fact("output")
     if not isinstance(output, dict):

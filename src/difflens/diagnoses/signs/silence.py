@@ -9,6 +9,9 @@ import numpy as np
 from .layers import place
 from .sight import Sight
 
+_ALL, _MOST = 0.99, 0.9  # of the entries of all gradients, and of the last bias's
+_LEAST_HALF = 2.0**-24  # the smallest number above zero in half precision
+_FEW = 64  # times that: an entry of this size is known to a hundredth at best
 _POINTS = 10  # points over which a gradient must have been exactly zero
 
 
@@ -37,10 +40,61 @@ def starved(seen: Sight) -> list[int]:
     return sorted(before, key=lambda i: place(layers, i), reverse=True)
 
 
+def is_barred(seen: Sight, columns: list[int]) -> bool:
+    """Is every matrix before these silent as well? Else what is dead is a branch that may rest."""
+    gradients, layers = seen.history.course.field("grad_l2"), seen.history.info.layers
+    if gradients is None or not columns:
+        return False
+    nearest = max(place(layers, i) for i in columns)
+    matrices = [i for i, layer in enumerate(layers) if layer.trainable and len(layer.shape) > 1]
+    before = [i for i in matrices if place(layers, i) < nearest]
+    return not np.nan_to_num(gradients[-_POINTS:][:, before]).any()
+
+
 def is_silent(seen: Sight) -> bool:
-    """Was every gradient exactly zero at every point, that of the last layer included?"""
+    """Are gradients rounded to zero, or to a few of the smallest numbers, in the last bias too?
+
+    A bias of the outputs gets the mean slope of the loss, which is never exactly zero unless it is
+    rounded to it. Half precision does so below a bound that single entries pass now and then.
+    """
+    return _are_all_zero(seen) or _are_next_to_all_zero(seen) or are_rounded_off(seen)
+
+
+def _are_all_zero(seen: Sight) -> bool:
     gradients: Any = seen.history.course.field("grad_l2")
     if gradients is None or len(gradients) < _POINTS:
         return False
     known = gradients[:, ~np.isnan(gradients).all(axis=0)]
     return bool(known.size and not np.nan_to_num(known, nan=1.0).any())
+
+
+def _are_next_to_all_zero(seen: Sight) -> bool:
+    zeros: Any = seen.history.course.field("grad_zeros")
+    layers = seen.history.info.layers
+    biases = [i for i, layer in enumerate(layers) if layer.role == "bias" and layer.trainable]
+    if zeros is None or len(zeros) < _POINTS or not biases:
+        return False
+    counts = np.array([layer.count for layer in layers], float)
+    known = ~np.isnan(zeros).all(axis=0) & (counts > 0)
+    last = max(biases, key=lambda i: place(layers, i))
+    if not known[last]:
+        return False
+    found = np.nanmean(zeros[:, known], axis=0)
+    whole, end = float(found.sum() / counts[known].sum()), float(np.nanmean(zeros[:, last]))
+    return whole > _ALL and end / float(counts[last]) > _MOST
+
+
+def are_rounded_off(seen: Sight) -> bool:
+    """Were the largest entries of first gradients small multiples of half precision's least number?
+
+    Of numbers in single precision next to none is such a multiple. What is left of a gradient that
+    is a few of them large is mostly rounding.
+    """
+    largest: Any = seen.history.course.field("grad_max_abs")
+    if largest is None or len(largest) < _POINTS:
+        return False
+    first = largest[:_POINTS]
+    found = first[np.isfinite(first) & (first > 0)].astype(np.float64) / _LEAST_HALF
+    if not len(found) or float(np.median(found)) > _FEW:
+        return False
+    return bool((np.abs(found - np.round(found)) < 1e-3).all())

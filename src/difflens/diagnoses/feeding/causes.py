@@ -1,0 +1,74 @@
+"""Why sound steps teach nothing: wrong labels, examples that are mixed up, a loss that broadcasts.
+
+A network that gets each example with a wrong label learns some of them by heart, so that its
+training loss parts from the held-back loss. One that gets no example whole (axes swapped, batches
+mixed, augmentation that leaves nothing) cannot even do that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...runs import Fix
+from ..signs.held_back import held_back_loss
+from ..signs.outputs import explained
+from ..signs.sight import Sight
+
+_PARTS = 0.985  # training loss by held-back loss: below, some of it is learned by heart
+_LAST = 3  # held-back values
+_CONSTANT = 0.02  # share of the targets explained by outputs that are all one number
+
+
+class Cause(NamedTuple):
+    """What to tell, and what to do."""
+
+    cause: str
+    advice: list[str]
+    fix: Fix
+
+
+_LABELS = Cause(
+    "the labels do not depend on the inputs: shuffled apart, joined by a wrong key, plain noise, "
+    "or paired with every example by a loss that broadcasts",
+    ["look at some examples with their labels, as the model gets them",
+     "check that outputs and targets have one shape: a column and a row broadcast",
+     "check that inputs and labels are shuffled together"],
+    Fix("check_labels"),
+)  # fmt: skip
+_EXAMPLES = Cause(
+    "not even by heart is anything learned: what reaches the output is not the example that the "
+    "label belongs to (a reshape for a transpose, batch and time swapped, augmentation that leaves "
+    "nothing), or labels are drawn anew each time",
+    ["follow one example with its label through augmentation and every reshape of the model",
+     "give it alone and within a batch: in evaluation mode the outputs must be the same",
+     "look at some examples with their labels, as the model gets them"],
+    Fix("follow_example"),
+)  # fmt: skip
+_SHAPES = Cause(
+    "every output is the mean of all targets: a column and a row broadcast in the loss, so that "
+    "each answer is held against every target",
+    ["check that outputs and targets have one shape", "look at some examples with their targets"],
+    Fix("match_shapes"),
+)
+
+
+def why_nothing_is_learned(seen: Sight) -> Cause:
+    """Choose the cause by what the run shows beside the loss that stands."""
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if loss.chance is None:
+        part = explained(seen)
+        constant = part is not None and part < _CONSTANT
+        return _SHAPES if constant and _has_one_column(seen) else _LABELS
+    if held_back is None or held_back.n < _LAST:
+        return _LABELS
+    now = float(np.mean(loss.values[-loss.width :]))
+    level = float(np.mean(held_back.values[-_LAST:]))
+    return _EXAMPLES if now > _PARTS * level else _LABELS
+
+
+def _has_one_column(seen: Sight) -> bool:
+    output: Any = seen.history.fact("output")
+    shape = output.get("shape") if isinstance(output, dict) else None
+    return int(shape[-1]) == 1 if shape else False

@@ -1,0 +1,1 @@
+"""What can be wrong between outputs, loss and what is measured."""

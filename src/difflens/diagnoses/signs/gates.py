@@ -1,0 +1,79 @@
+"""Gates: sigmoids that multiply what other layers give, and how far open they should start.
+
+A gate is no non-linearity that could be exchanged: to replace it by ReLU would take it away. What
+mends gates that pass on too little is to start them open (Gers et al. 2000, Learning to forget).
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from .layers import Layers
+from .sight import Sight
+
+_ASKING = frozenset({"query", "key", "q_proj", "k_proj", "to_q", "to_k", "wq", "wk"})
+_SERIES = 0.5  # of a signal: what all gates along the way should let through together
+
+
+def gates(layers: Layers, columns: Any) -> list[int]:
+    """Give the places of matrices that make gates: sigmoids among as many layers without one.
+
+    The last matrix scores and is not counted. Where every hidden layer ends in a sigmoid, these
+    are its non-linearities.
+    """
+    found = [place for place, column in enumerate(columns[:-1])
+             if "igmoid" in layers.of(int(column)).activation]  # fmt: skip
+    return found if len(found) <= len(columns) - 1 - len(found) else []
+
+
+def asking(layers: Layers, columns: Any) -> list[int]:
+    """Give the places of queries and keys: what they get has passed the slope of a softmax.
+
+    That slope is small where attention is even, and where it is sharp; values and what gathers
+    them lie on the way, and get their gradient past it.
+    """
+    names = [layers.of(int(column)).name.lower().split(".") for column in columns]
+    return [place for place, parts in enumerate(names) if not _ASKING.isdisjoint(parts)]
+
+
+def in_series(layers: Layers, columns: Any) -> int:
+    """Count the gates that a signal meets one behind the other."""
+    return len({layers.of(int(column)).depth for column in columns}) or 1
+
+
+def bias_of(seen: Sight, columns: Any) -> float:
+    """Give the size of these gates' first biases, the middle one of them; 0 where none is known."""
+    weights, layers = seen.history.course.field("weight_l2"), seen.history.info.layers
+    modules = {seen.layers.of(int(column)).name.rpartition(".")[0] for column in columns}
+    if weights is None or not len(weights):
+        return 0.0
+    found = [float(weights[0, i]) / layer.count**0.5 for i, layer in enumerate(layers)
+             if layer.role == "bias" and layer.count
+             and layer.name.rpartition(".")[0] in modules]  # fmt: skip
+    return float(np.median(found)) if found else 0.0
+
+
+def open_bias(series: int) -> float:
+    """Give the bias with which gates, one behind the other, pass on half of a signal.
+
+    n gates of s(b) pass s(b)^n, so s(b) = 2^(-1/n).
+
+    >>> open_bias(1), round(open_bias(6), 1)
+    (0.0, 2.1)
+    """
+    share = _SERIES ** (1 / series)
+    return log(share / (1 - share))
+
+
+def has_rectifiers(seen: Sight) -> bool:
+    """Is some non-linearity of the network one that cuts negative numbers off?"""
+    named: Any = seen.history.fact("activations")
+    kinds = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
+    kinds += [layer.activation for layer in seen.history.info.layers]
+    return any(each in _RECTIFIERS for each in kinds)
+
+
+_RECTIFIERS = ("ReLU", "LeakyReLU", "PReLU", "ReLU6", "GELU", "SiLU", "Mish")

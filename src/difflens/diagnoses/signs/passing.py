@@ -1,0 +1,79 @@
+"""Why a stack of layers passes on too little of a signal, and the remedy that follows from it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...runs import Fix
+from .fading import BOUNDED
+from .gates import bias_of, gates, has_rectifiers, in_series, open_bias
+from .layers import initial_scales
+from .norms import small_gains
+from .sight import Sight
+
+_DEEP = 10  # gates in a row: plain stacks beyond it want shortcuts (Srivastava et al. 2015)
+_FAR_OUT = 4.0  # size of a gate's first bias: highways start at 1 to 3 below zero
+_SMALL = 0.85  # of kaiming, in between it and xavier, which is 0.71 of it
+_USUAL = ("initialise with xavier (tanh) or kaiming (ReLU)", "add residual connections",
+          "put normalisation between the layers")  # fmt: skip
+
+
+class Why(NamedTuple):
+    """The cause in words, what to try, and what is at fault: places of gates, or names of norms."""
+
+    cause: str
+    advice: tuple[str, ...]
+    fix: Fix
+    gates: list[int]
+    norms: list[str]
+
+
+def why(seen: Sight, columns: Any) -> Why:
+    """Tell what the layers of a stack have in common that passes on a part only."""
+    norms, found = small_gains(seen), gates(seen.layers, columns)
+    bounded = seen.layers.of(int(columns[0])).activation in BOUNDED
+    if norms:
+        said = ("start the gains of norms at one", *_USUAL)
+        return Why("the gains of its norm start near zero", said, _drawn(bounded), found, norms)
+    if found:
+        said = ("start the gates open: with biases above zero, the more so the more of them",
+                *_USUAL)  # fmt: skip
+        return Why("its gate is shut", said, _opened(seen, columns[found]), found, [])
+    if bounded:
+        said = ("replace sigmoid or tanh by ReLU or GELU", *_USUAL)
+        return Why("its non-linearity saturates", said, _fitted(seen, bounded), [], [])
+    return Why("its weights are small", _USUAL, _fitted(seen, bounded), [], [])
+
+
+def _opened(seen: Sight, columns: Any) -> Fix:
+    """Ask for gates that start open; of many in a row, for a way past them.
+
+    Steps move each of them, and a product of many does not stay near one however it starts. So
+    many gates were built with a way past them, as highways are; where their biases start far out,
+    these are at fault, and half open is where both ways are used.
+    """
+    series, far_out = in_series(seen.layers, columns), bias_of(seen, columns) > _FAR_OUT
+    if series > _DEEP and not far_out:
+        return Fix("add_residual")
+    scheme = "kaiming" if has_rectifiers(seen) else "xavier"
+    bias = open_bias(series) if series <= _DEEP else 0.0
+    return Fix("reinitialise", {"scheme": scheme, "layers": [], "gate_bias": bias})
+
+
+def _fitted(seen: Sight, bounded: bool) -> Fix:
+    """Ask for weights that fit the non-linearity, or for one that fits the weights.
+
+    ReLU halves what passes and wants weights of kaiming; smaller ones (xavier, and what frameworks
+    take by default) fit tanh, which passes small numbers on as they are.
+    """
+    if any("igmoid" in layer.activation for layer in seen.history.info.layers):
+        scales = initial_scales(seen.layers)
+        small = len(scales) > 0 and float(np.nanmedian(scales)) < _SMALL
+        return Fix("change_activation", {"to": "tanh" if small else "relu"})
+    return _drawn(bounded)
+
+
+def _drawn(bounded: bool) -> Fix:
+    return Fix("reinitialise", {"scheme": "xavier" if bounded else "kaiming", "layers": []})

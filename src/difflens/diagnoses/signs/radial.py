@@ -1,0 +1,144 @@
+"""How far steps go along the weights themselves: what a penalty does, and data hardly do.
+
+From w' = w + u follows |w'|^2 = |w|^2 + 2 w.u + |u|^2: three recorded norms give the cosine of a
+step and the weights it changes. Gradients of data stand about at right angles to the weights (where
+a norm follows, exactly); what is a function of the weights alone points along them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .layers import median
+from .losses import levels
+from .rates import momentum
+from .sight import Sight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SEEN = 1e-5  # of the weights: the cosine of a smaller step drowns in the rounding of 32-bit norms
+_POINTS = 10  # over which steps must go along the weights
+_OUTWARD = 0.9  # their cosine: healthy runs stay below 0.65 over so many points
+_ALL = 0.6  # the same of each matrix: a penalty is on all of them
+_SIGNS = 0.8  # cosine of weights and their signs: optimisers that divide gradients leave but these
+_INWARD = -0.6  # the same of first steps: healthy ones stay above -0.4
+_TORN = 0.5  # of the weights
+_FIRST = 5  # points: momentum makes weights swing about nothing, soon
+_GROWN = 1.5  # times their first size
+_DOUBLES = 100  # steps within which their size doubles, at this pace
+_SLOWER = 0.8  # of the pace before: what ends by itself slows down (ln t, where classes part)
+_STRONGEST = 2.0  # gradient by weight
+_FED = 0.5  # of a step: what gradients of the same points make of it
+_FALLS = 0.95  # of its lowest level before: a loss that still falls
+
+
+class Swelling(NamedTuple):
+    """Weights that grow along themselves: since when, by what share a step, how straight."""
+
+    since: int
+    per_step: float
+    cosine: float
+    times: float  # by then, of their first size
+
+
+def along(seen: Sight) -> NDArray[Any] | None:
+    """Give the cosine of step and weights of each trained matrix at each point.
+
+    Where only some steps were recorded, those between are taken to be like the one that was.
+    """
+    weights, updates = seen.layers.field("weight_l2"), seen.layers.field("update_l2")
+    if weights is None or updates is None or len(weights) < 2 or not seen.layers.trained.any():
+        return None
+    chosen = seen.layers.trained
+    after, before = (each[:, chosen].astype(np.float64) for each in (weights[1:], weights[:-1]))
+    steps = np.diff(seen.steps).astype(np.float64)[:, None] * updates[1:, chosen]
+    with np.errstate(all="ignore"):
+        cosine = (after**2 - before**2 - steps**2) / (2 * before * steps)
+        cosine = np.where(steps > _SEEN * before, cosine, np.nan)
+    return np.concatenate([np.full((1, cosine.shape[1]), np.nan), cosine])
+
+
+def swelling(seen: Sight) -> Swelling | None:
+    """Find weights that grow along themselves, ever on, while the loss has ceased to fall.
+
+    A penalty with the wrong sign does that, to every matrix. Weights that start tiny grow along
+    themselves as well, and so do those of classes that come apart: the loss falls then, or the
+    growth slows down.
+    """
+    cosine, weights = along(seen), seen.layers.field("weight_l2")
+    if cosine is None or weights is None or len(cosine) <= 2 * _POINTS:
+        return None
+    sizes = weights[:, seen.layers.trained].astype(np.float64)
+    with np.errstate(all="ignore"):
+        grown = median(np.log(sizes / sizes[0]), axis=1)
+        straight = _lowest(median(cosine, axis=1)) > _OUTWARD * _straightest(seen)
+        straight &= _lowest(cosine.min(axis=1)) > _ALL * _straightest(seen)
+        found = np.flatnonzero(straight & (grown[_POINTS - 1 :] > np.log(_GROWN)))
+    for first in found[found > _POINTS]:
+        last = int(first) + _POINTS - 1
+        pace = _lasting_pace(grown, seen.steps, last)
+        still = _still_falls(seen, int(seen.steps[last])) or not _is_fed(seen, int(first), last)
+        if pace is not None and not still:
+            usual = float(np.median(median(cosine[first : last + 1], axis=1)))
+            return Swelling(int(seen.steps[first]), pace, usual, float(np.exp(grown[last])))
+    return None
+
+
+def is_drawn_in(seen: Sight) -> bool:
+    """Do the very first steps take weights straight towards nothing, as a penalty does?"""
+    cosine = along(seen)
+    first = np.zeros(0) if cosine is None else median(cosine[1 : _FIRST + 1], axis=1)
+    updates = seen.layers.typical_update
+    if updates is None or len(first) < _FIRST or not np.isfinite(first).all():
+        return False
+    # Steps as large as the weights leave nothing that a direction could be known from.
+    return bool(first.max() < _INWARD and np.nan_to_num(updates[:_FIRST]).max() < _TORN)
+
+
+def _lowest(values: NDArray[Any]) -> NDArray[Any]:
+    """Give the lowest value of each stretch of points."""
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, _POINTS).min(axis=1))
+
+
+def _straightest(seen: Sight) -> float:
+    """Give the cosine of a step that a penalty alone makes: one for SGD, that of signs for Adam."""
+    name = str(seen.history.info.optimizer.get("name", "")).lower()
+    return 1.0 if "sgd" in name else _SIGNS
+
+
+def _is_fed(seen: Sight, first: int, last: int) -> bool:
+    """Do gradients of a penalty's size make these steps, not the momentum of others long past?
+
+    What a penalty c |w|^2 pulls by the weights is 2 c, and none is as strong as a loss. That steps
+    are in proportion to gradients holds for SGD alone.
+    """
+    typical, gradient, rates = seen.layers.typical_update, seen.layers.typical_gradient, seen.lr
+    held = momentum(seen)
+    if typical is None or gradient is None or np.median(gradient[first : last + 1]) > _STRONGEST:
+        return False
+    if _straightest(seen) < 1 or rates is None:
+        return held < 1
+    made = np.median((gradient * rates)[first : last + 1]) / max(1 - held, 1e-9)
+    return bool(held < 1 and made > _FED * np.median(typical[first : last + 1]))
+
+
+def _lasting_pace(grown: NDArray[Any], steps: NDArray[Any], last: int) -> float | None:
+    """Give the growth of ln |w| a step; None where it is slow, or slows down."""
+    half = _POINTS // 2
+    spans = [(last - half, last), (last - 2 * half, last - half)]
+    late, early = ((grown[b] - grown[a]) / max(int(steps[b] - steps[a]), 1) for a, b in spans)
+    if not np.isfinite([late, early]).all() or late < _SLOWER * early:
+        return None
+    return float(late) if late * _DOUBLES > np.log(2) else None
+
+
+def _still_falls(seen: Sight, step: int) -> bool:
+    """Was the loss of the latest points lower than all levels before?"""
+    values = seen.loss.values[seen.loss.steps <= step]
+    course = levels(values, _POINTS)
+    if len(course) <= _POINTS:
+        return True
+    return bool(course[-1] < _FALLS * course[:-_POINTS].min())

@@ -1,0 +1,72 @@
+"""Whether a network starts sound: the size of its first weights, and what they make of a signal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...runs import Fix
+from .rates import lower, mean_square, to_sound_steps
+from .sight import Sight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+USUAL = 10.0  # size of first outputs: scaled data through sound weights make about one
+LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
+
+
+def has_wild_weights(scales: NDArray[Any], most: float, one: float) -> bool:
+    """Are first weights, by kaiming's, far too large: most of them, or one layer by far?"""
+    if not len(scales) or np.isnan(scales).all():
+        return False
+    return float(np.nanmax(scales)) >= one or float(np.nanmedian(scales)) >= most
+
+
+def first_loss_by_outputs(seen: Sight) -> float:
+    """Give the first loss of a regression by what scaled targets would cost with such outputs."""
+    outputs = mean_square(seen)
+    if outputs is None or seen.loss.chance is not None or not seen.loss.n:
+        return 0.0
+    return float(seen.loss.values[0]) / (1 + outputs)
+
+
+def gain(seen: Sight) -> float | None:
+    """Give how many times as large as its inputs the network makes its first outputs."""
+    given: Any = seen.history.fact("input")
+    spread = given.get("std") if isinstance(given, dict) else None
+    outputs = mean_square(seen)
+    if outputs is None or not isinstance(spread, (int, float)) or not spread > 0:
+        return None
+    return float(outputs**0.5 / spread)
+
+
+def gain_a_layer(seen: Sight) -> float | None:
+    """Give by how much a layer makes its signal larger, from the sizes of inputs and outputs.
+
+    The weights tell it where the first step left some of them; where it swamped them, this does.
+    """
+    whole, trained = gain(seen), np.flatnonzero(seen.layers.trained)
+    depth = len({seen.layers.of(int(i)).depth for i in trained})
+    return None if whole is None or not depth else float(whole ** (1 / depth))
+
+
+def of_usual_weights(seen: Sight) -> Fix | None:
+    """Give what helps where no layer was made too large, as far as the first step left that known.
+
+    Either targets are large, or what comes behind the loss is, with a sound way forward; or there
+    is too much in a row, and only a norm between helps.
+    """
+    if seen.loss.chance is None:
+        return Fix("scale_targets")
+    each, outputs = gain_a_layer(seen), mean_square(seen)
+    if outputs is not None and outputs < USUAL**2:
+        return lower(seen, to_sound_steps(seen))
+    if each is None or each >= LARGE or seen.history.fact("norm_layers"):
+        return None
+    return Fix("add_normalisation", {"kind": "batch" if _has_filters(seen) else "layer"})
+
+
+def _has_filters(seen: Sight) -> bool:
+    return any("conv" in layer.kind.lower() for layer in seen.history.info.layers)

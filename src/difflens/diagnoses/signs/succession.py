@@ -1,0 +1,119 @@
+"""Whether one batch's loss tells the next one's, or that of the batch a period later.
+
+Of shuffled examples a batch says nothing of the next, beyond the level that held-back data shows
+as well. Where neighbours cost alike, up and down, and the held-back loss does not go along, or
+where all that repeats itself period after period, the batches come in an order. Steps that throw
+the loss about throw the held-back loss as well, and keep no period.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .losses import Losses
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WIDE, _SHORT = 61, 5  # points: of the course that is taken out, of a level
+_LEAST_LOOKS = 4
+_FIRST = 5  # part of the run in which levels fall too fast to be compared: the first fifth
+_FAR = 3.0  # robust deviations
+_THROWN = 3.0  # times the first loss
+_TWICE = log(2)
+_BACK, _AWAY = 0.5, 0.3  # autocorrelation where a short cycle is back, and where it is away
+_SHORTEST, _PERIODS = 8, 3  # points of a period, and how many of them must be seen
+
+
+class Succession(NamedTuple):
+    """How much a loss is like the one before and the one a period before, and how far it goes."""
+
+    memory: float  # autocorrelation of neighbours, about a running median
+    repeats: float  # the same of points one period apart
+    period: int  # the one at which it repeats itself most
+    spread: float  # of ln(loss) about its running median
+    swings: int  # turns by a factor of two at least, twice those of the calmer half
+
+
+def succession(loss: Losses) -> Succession | None:
+    """Measure it; None where losses are not positive or too few."""
+    late = loss.n // _FIRST
+    if loss.n < _WIDE or loss.values.min() <= 0:
+        return None
+    if np.median(loss.values[late:]) > _THROWN * loss.values[0]:
+        return None  # what was thrown away swings too
+    logs = np.log(loss.values[late:])
+    rest = logs - _course(logs)
+    usual = 1.4826 * float(np.median(np.abs(rest)))
+    rest = np.clip(rest, -_FAR * usual, _FAR * usual)  # lest one event be all that it remembers
+    alike = _autocorrelation(rest)
+    if alike is None:
+        return None
+    if _is_a_cycle(alike):
+        return None
+    period, repeats = _comes_back(alike)
+    level = np.convolve(logs, np.full(_SHORT, 1 / _SHORT), "valid")
+    # All along the run: one event makes turns as well, but in one place.
+    halves = [_turns(level[: len(level) // 2]), _turns(level[len(level) // 2 :])]
+    spread = float(rest.std())
+    return Succession(float(alike[1]), repeats, period, spread, 2 * min(halves))
+
+
+def goes_apart(loss: Losses, held_back: Losses) -> float:
+    """Give the spread of ln(held-back by training loss) about its trend; 0 where too little is."""
+    looks = held_back.steps >= loss.steps[loss.n // _FIRST]
+    if int(looks.sum()) < _LEAST_LOOKS or held_back.values[looks].min() <= 0:
+        return 0.0
+    places = np.searchsorted(loss.steps, held_back.steps[looks], "right")
+    levels = [np.mean(loss.values[max(at - _SHORT, 0) : at]) for at in places]
+    ratios = np.log(held_back.values[looks] / np.array(levels))
+    along = np.arange(len(ratios))
+    return float((ratios - np.polyval(np.polyfit(along, ratios, 1), along)).std())
+
+
+def _course(values: NDArray[Any]) -> NDArray[Any]:
+    """Give the running median, over as much as there is at both ends."""
+    half = min(_WIDE, len(values)) // 2
+    padded = np.pad(values, half, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
+    return np.asarray(np.nanmedian(windows, axis=1))
+
+
+def _autocorrelation(rest: NDArray[Any]) -> NDArray[Any] | None:
+    """Give it for lags up to a third of the points, each by as many pairs as there are."""
+    most = len(rest) // _PERIODS
+    power = float((rest**2).mean())
+    if power <= 0 or most <= _SHORTEST:
+        return None
+    padded = np.fft.rfft(rest, 2 * len(rest))
+    sums = np.fft.irfft(np.abs(padded) ** 2)[: most + 1]
+    return np.asarray(sums / (len(rest) - np.arange(most + 1)) / power)
+
+
+def _comes_back(alike: NDArray[Any]) -> tuple[int, float]:
+    """Give the lag at which it is most like itself again, after it was not: a trend only fades."""
+    other = np.flatnonzero(alike < _AWAY)
+    since = max(_SHORTEST, int(other[0])) if len(other) else len(alike)
+    if since >= len(alike):
+        return 0, 0.0
+    at = since + int(np.argmax(alike[since:]))
+    return at, float(alike[at])
+
+
+def _is_a_cycle(alike: NDArray[Any]) -> bool:
+    """Does it come back within a few steps already? That is a step that is too large, no epoch."""
+    return any(alike[k] > _BACK and alike[1:k].min() < _AWAY for k in range(2, _SHORTEST))
+
+
+def _turns(level: NDArray[Any]) -> int:
+    """Count how often it turns, by a factor of two at least each way."""
+    turns, way, edge = 0, 0.0, float(level[0])
+    for value in level.tolist():
+        if way * (value - edge) > 0:
+            edge = value
+        elif abs(value - edge) > _TWICE:
+            turns, way, edge = turns + 1, 1.0 if value > edge else -1.0, value
+    return turns

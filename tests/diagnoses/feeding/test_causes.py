@@ -1,0 +1,29 @@
+import numpy as np
+from diagnoses.histories import only
+
+from difflens.testing.histories import falling, level, noise, recorded
+
+CLASSES = {"output": {"rows_sum_to_one": False, "shape": [64, 10]}}
+
+
+def stands(losses, held_back):
+    looks = np.where(np.arange(len(losses)) % 20 == 19, held_back, np.nan)
+    return recorded(losses, update_l2=0.02, facts=CLASSES, scalars={"val_loss": looks})
+
+
+def test_labels_that_are_wrong_are_learned_by_heart_in_part():
+    losses = np.linspace(2.35, 2.1, 200) * noise(200, 0.005)
+
+    assert only("data", stands(losses, 2.4)).fix.code == "check_labels"
+
+
+def test_examples_that_never_reach_the_output_are_not_even_learned_by_heart():
+    assert only("data", stands(level(200, at=2.31), 2.31)).fix.code == "follow_example"
+
+
+def test_outputs_that_are_all_the_mean_of_the_targets_come_of_a_column_and_a_row():
+    losses = falling(120, start=3.0, end=1.0, pace=0.2)
+    column = {"output": {"shape": [64, 1], "min": -2.0, "max": 2.0}}
+
+    for act_std, code in ((0.02, "match_shapes"), (0.3, "check_labels")):
+        assert only("data", recorded(losses, facts=column, act_std=act_std)).fix.code == code

@@ -1,0 +1,30 @@
+import numpy as np
+from diagnoses.histories import asked, only
+
+from difflens.testing.histories import noise, recorded
+
+CLASSES = {"output": {"rows_sum_to_one": False, "shape": [32, 10]}}
+
+
+def run(start=2.9, end=1.7, better=0.85):
+    at = np.arange(220)
+    course = end + (start - end) * np.exp(-at / 60)
+    held_back = np.where(at % 20 == 19, better * course, np.nan)
+    return recorded(course * noise(220, 0.01), update_l2=0.02, facts=CLASSES,
+                    scalars={"val_loss": held_back})  # fmt: skip
+
+
+def test_training_above_guessing_while_held_back_data_is_below_is_noise_of_the_network():
+    found = only("plateau", run())
+
+    assert (found.fix.code, found.fix.parameters) == ("lower_dropout", {"value": 0.1})
+    assert asked("data", run()) == []
+
+
+def test_a_run_that_gets_on_or_is_answered_alike_has_not_too_much_dropout():
+    assert asked("plateau", run(end=0.5)) == []
+    assert asked("plateau", run(better=1.0)) == []
+
+
+def test_outputs_that_begin_large_take_their_time():
+    assert asked("plateau", run(start=9.0)) == []

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from difflens.diagnoses.signs.radial import along, is_drawn_in, swelling
+from difflens.diagnoses.signs.sight import sight
+from difflens.testing.histories import falling, level, recorded
+
+SGD = {"name": "SGD", "lr": 0.1, "momentum": 0.0}
+
+
+def grown(pace, losses=None, *, points=80, cosine=1.0, momentum=0.0, gradient=None):
+    """Make weights that grow by `pace` a step, by steps of which a part goes along them."""
+    weights = np.exp(pace * np.arange(points))
+    before = np.concatenate([[1.0], weights[:-1]])
+    # |w'|^2 = |w|^2 + 2 c |w| |u| + |u|^2, solved for |u|.
+    steps = before * (np.sqrt(cosine**2 + (weights / before) ** 2 - 1) - cosine)
+    pull = steps * (1 - momentum) / 0.1 if gradient is None else gradient
+    return sight(recorded(level(points) if losses is None else losses, weight_l2=weights,
+                          update_l2=steps, grad_l2=pull, scalars={"lr": 0.1},
+                          optimizer={**SGD, "momentum": momentum}))  # fmt: skip
+
+
+@pytest.mark.parametrize("cosine", [1.0, 0.5])
+def test_the_cosine_of_a_step_and_the_weights_follows_from_their_norms(cosine):
+    found = along(grown(0.05, cosine=cosine))
+
+    assert found[5:] == pytest.approx(np.full((75, 6), cosine), abs=1e-3)
+
+
+def test_weights_that_grow_along_themselves_while_the_loss_stands_are_told():
+    found = swelling(grown(0.05))
+
+    assert found.per_step == pytest.approx(0.05, rel=0.01)
+    assert found.cosine > 0.99
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        grown(0.05, falling(80)),  # the loss falls: weights find their size
+        grown(0.05, cosine=0.5),  # most of a step goes elsewhere
+        grown(0.001, points=600),  # classes that come apart, slowly
+        grown(0.05, gradient=1e-6),  # what momentum goes on with
+        grown(0.05, momentum=1.02),
+        grown(0.05, gradient=100.0),  # stronger than any penalty
+    ],
+)
+def test_other_growth_is_not(seen):
+    assert swelling(seen) is None
+
+
+def test_growth_that_slows_down_ends_by_itself():
+    weights = 1 + np.log1p(np.arange(200) / 4)
+    steps = np.diff(weights, prepend=1.0)
+
+    assert swelling(sight(recorded(level(200), weight_l2=weights, update_l2=steps,
+                                   optimizer=SGD))) is None  # fmt: skip
+
+
+def test_first_steps_straight_towards_nothing_are_a_penalty_s():
+    weights = 0.95 ** np.arange(1, 41)
+
+    assert is_drawn_in(
+        sight(recorded(level(40), weight_l2=weights, update_l2=weights * 0.05 / 0.95))
+    )
+    assert not is_drawn_in(sight(recorded(level(40))))
