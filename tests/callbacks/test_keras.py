@@ -134,6 +134,10 @@ class TestWhatTheDiagnosesReadOfAFit:
         assert history(fits, "first").frames == 6
         assert fits[1]["left"] == []
 
+    def test_the_largest_share_that_is_dropped_is_a_fact(self, fits):
+        assert history(fits, "last").fact("dropout") == pytest.approx(0.3)
+        assert history(fits, "first").fact("dropout") == 0
+
     def test_variables_that_the_optimizer_was_not_given_are_told(self, fits):
         told = history(fits, "last")
 

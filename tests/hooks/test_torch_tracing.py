@@ -53,6 +53,14 @@ def test_functions_count_as_non_linearities(tmp_path):
     assert info.facts["norm_layers"] == 1
 
 
+def test_the_largest_share_that_is_dropped_is_a_fact(tmp_path):
+    dropping = nn.Sequential(nn.Dropout(0.7), nn.Dropout(0.2), nn.Linear(20, 5))
+    for name, model, share in (("a", dropping, 0.7), ("b", nn.Linear(20, 5), 0.0)):
+        trained(model, tmp_path / name, steps=1)
+
+        assert read(tmp_path / name)[1].facts["dropout"] == share
+
+
 @pytest.mark.parametrize(
     ("last", "name", "sums"),
     [

@@ -42,7 +42,7 @@ def plateau(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find a flat loss: after a schedule that ended early, or near where it started."""
     limit = Limits("plateau", policy, THRESHOLDS)
     seen = sight(history)
-    yield from _schedule(seen, limit) or _flat(seen, limit) or thinned(seen)
+    yield from _schedule(seen, limit) or thinned(seen) or _flat(seen, limit)
 
 
 def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:

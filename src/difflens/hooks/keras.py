@@ -112,6 +112,7 @@ def facts_of(model: Any, layers: Iterable[Layer]) -> dict[str, Any]:
     known = {layer.name for layer in layers}
     last = leaves[-1] if leaves else None
     return {
+        "dropout": max(map(_dropped, leaves_of(model)), default=0.0),
         "norm_layers": sum("Normalization" in type(each).__name__ for each in leaves),
         "activations": sorted({activation_of(each) for each in leaves} - {""}),
         "frozen": [
@@ -120,3 +121,9 @@ def facts_of(model: Any, layers: Iterable[Layer]) -> dict[str, Any]:
         ],
         "final_module": None if last is None else activation_of(last) or type(last).__name__,
     }  # fmt: skip
+
+
+def _dropped(layer: Any) -> float:
+    """Give the share of its input that a layer drops in training."""
+    share = getattr(layer, "rate", None) if "Dropout" in type(layer).__name__ else None
+    return float(share) if isinstance(share, (int, float)) else 0.0

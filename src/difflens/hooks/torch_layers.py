@@ -107,8 +107,10 @@ def layer_of(
 
 def facts_of(model: Any, watched: list[Watched], optimised: set[int] | None) -> dict[str, Any]:
     """Gather what can be said of a model before it runs."""
-    kinds = [class_of(module) for module in bare(model).modules()]
+    modules = list(bare(model).modules())
+    kinds = [class_of(module) for module in modules]
     return {
+        "dropout": max(map(_dropped, modules), default=0.0),
         "norm_layers": sum("Norm" in kind for kind in kinds),
         "activations": sorted({kind for kind in kinds if kind in ACTIVATIONS}),
         "frozen": [each.name for each in watched if not each.parameter.requires_grad],
@@ -120,6 +122,12 @@ def facts_of(model: Any, watched: list[Watched], optimised: set[int] | None) -> 
             if each.parameter.requires_grad and id(each.parameter) not in optimised
         ],
     }
+
+
+def _dropped(module: Any) -> float:
+    """Give the share of its input that a module drops in training."""
+    share = getattr(module, "p", None) if "Dropout" in class_of(module) else None
+    return float(share) if isinstance(share, (int, float)) else 0.0
 
 
 def local(tensor: Any) -> Any:

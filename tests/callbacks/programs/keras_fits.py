@@ -94,7 +94,8 @@ class Never(keras.Sequential):
 def own(kind):
     """Give a plain network with a step of its own."""
     keras.utils.set_random_seed(0)
-    model = kind([keras.Input((6,)), layers.Dense(4, "tanh"), layers.Dense(3)])
+    parts = layers.Dense(4, "tanh"), layers.Dropout(0.3), layers.Dense(3)
+    model = kind([keras.Input((6,)), *parts])
     model.compile(keras.optimizers.SGD(0.1), PAIRING)
     if kind is LastOnly:
         model.optimizer.build(model.trainable_variables[-2:])

@@ -21,10 +21,49 @@ _ABOVE, _BELOW = 1.02, 0.97  # of guessing: training and held-back loss at one l
 _BETTER = 0.95  # held-back by training loss, at the middle of all looks
 _HOT = 2.0  # times guessing: outputs that begin as large explain the first of it by themselves
 _USUAL = 0.1  # dropout that training stands
+# A share p that is dropped puts noise of p/(1-p) times the signal's power into every unit.
+_DROWNED = 2.0
 
 
 def thinned(seen: Sight) -> list[RunFinding]:
-    """Find a training loss that was above guessing when the held-back loss was below it."""
+    """Find a loss that is high beside dropout that drowns, or as only noise in training makes it.
+
+    Where dropout was recorded it is known; else a training loss that was above guessing when the
+    held-back loss was below it tells.
+    """
+    return _drowned(seen) or _inferred(seen)
+
+
+def _drowned(seen: Sight) -> list[RunFinding]:
+    noise, told = _noise(seen), crawls(seen.loss, _POINTS)
+    if noise < _DROWNED or told is None:
+        return []
+    dropped = noise / (1 + noise)
+    return [
+        finding(
+            "plateau",
+            "warning",
+            f"{told.said}, and dropout takes {dropped:.0%} of what passes",
+            {"dropout": dropped, "noise_by_signal": noise, "noise_threshold": _DROWNED,
+             "harm": told.said},
+            since=told.since,
+            cause="dropout leaves too little (the share to keep given as the share to drop?)",
+            advice=[f"lower dropout to {_USUAL:g}, and check which share the argument means"],
+            signs=[above(noise, _DROWNED / 2)],
+            fix=Fix("lower_dropout", {"value": _USUAL}),
+        )
+    ]  # fmt: skip
+
+
+def _noise(seen: Sight) -> float:
+    """Give the power of the noise that recorded dropout makes, by that of the signal."""
+    dropped = seen.history.fact("dropout")
+    if not isinstance(dropped, (int, float)) or not 0 <= dropped < 1:
+        return 0.0
+    return dropped / (1 - dropped)
+
+
+def _inferred(seen: Sight) -> list[RunFinding]:
     found = _held_apart(seen)
     told = crawls(seen.loss, _POINTS)
     loss = seen.loss
@@ -52,7 +91,7 @@ def thinned(seen: Sight) -> list[RunFinding]:
 
 def is_thinned(seen: Sight) -> bool:
     """Is it the network that is noisy, and not what it is given?"""
-    return _held_apart(seen) is not None
+    return _noise(seen) >= _DROWNED or _held_apart(seen) is not None
 
 
 def _held_apart(seen: Sight) -> Proportions | None:
