@@ -129,6 +129,10 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "train_mode": lambda config, _: replace(config, train_mode=True, norms_eval=False),
     "remove_detach": lambda config, _: replace(config, detach_after=None, cut_branches=False),
     "remove_softmax": lambda config, _: replace(config, softmax=False, ending="none"),
+    # Who is told that scores want a softmax takes the loss that has one.
+    "normalise_scores": lambda config, _: replace(
+        config, loss="auto" if config.loss == "nll-of-scores" else config.loss
+    ),
     "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
     # Who trains on what is measured writes the loss of the validation into the loop.
     "match_loss": lambda config, _: replace(config, loss=config.held_loss or config.loss),
@@ -165,7 +169,8 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
     "fix_schedule": _hold,
     "rewind_and_skip": _rewind,
-    "leave_weights": lambda config, _: replace(config, averaged=0.0, restored=0),
+    # Who leaves weights to the optimiser takes out all that writes to them behind its step.
+    "leave_weights": lambda config, _: replace(config, averaged=0.0, restored=0, growth=0.0),
     "step_once": lambda config, _: replace(config, doubled=1),
     "scale_loss": lambda config, given: replace(
         config, loss_scale=float(given["factor"]), unscaled=True
@@ -176,6 +181,8 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
         config,
         penalty=config.penalty * float(given["factor"]),
         l1=config.l1 * float(given["factor"]),
+        prior=config.prior * float(given["factor"]),
+        kl=config.kl * float(given["factor"]),
     ),
     # Who goes through a loss term by term sees which of them is made large, not small.
     "check_signs": lambda config, _: replace(
@@ -185,6 +192,11 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
         prior=abs(config.prior),
         kl=abs(config.kl),
     ),
+    "scale_embeddings": lambda config, given: replace(
+        config, entry_scale=config.entry_scale * float(given["factor"])
+    ),
+    # Who divides the scores of attention by the root of their width multiplies by nothing else.
+    "scale_attention": lambda config, _: replace(config, attention_scale=1.0),
     "norm_momentum": lambda config, given: replace(config, norm_momentum=float(given["value"])),
 }
 

@@ -1,6 +1,7 @@
 import numpy as np
 from diagnoses.histories import asked, only
 
+from difflens.runs import Layer
 from difflens.testing.histories import DEPTH, falling, faulty, level, recorded
 
 SHARE = [1.0 if place == 2 else 0.1 for place in range(DEPTH) for _ in range(2)]
@@ -57,3 +58,24 @@ def test_a_branch_that_died_beside_a_way_that_learns_is_no_fault():
     sizes = np.array([1e-2] * 4 + [0.0, 0.0, 0.0] + [1e-2] * 5)
 
     assert asked("dead", recorded(falling(60), grad_l2=sizes)) == []
+
+
+def test_states_of_gated_cells_that_are_zero_are_shut_gates_and_no_dead_units():
+    layers = (
+        Layer("memory.weight_hh_l0", (24, 8), "GRU", "weight", 0, optimised=True),
+        Layer("output.weight", (2, 8), "Linear", "weight", 1, optimised=True),
+        Layer("output.bias", (2,), "Linear", "bias", 1, optimised=True),
+    )
+
+    assert asked("dead", recorded(level(60), layers=layers, grad_l2=[0.0, 0.0, 0.1])) == []
+
+
+def test_units_that_large_first_steps_killed_are_not_dead_from_the_start():
+    late = np.where(np.arange(200)[:, None] < 6, 0.1, np.array(SHARE))
+    first = np.where(np.arange(2 * DEPTH) == 2 * DEPTH - 2, 30.0, 1e-2)
+    steps = np.where(np.arange(200)[:, None] < 6, first, 1e-2)
+
+    found = only("dead", recorded(level(), act_dead=late, update_l2=steps, weight_l2=32.0))
+
+    assert found.fix.code == "scale_lr"
+    assert found.layers[:2] == (f"hidden.{DEPTH - 1}.weight", "hidden.2.weight")

@@ -97,3 +97,21 @@ def test_weights_that_a_penalty_makes_grow_are_announced_before_the_loss_shows_i
 
     assert (found.fix.code, found.fix.parameters["factor"] < 0) == ("scale_penalty", True)
     assert asked("lr-high", history) == []
+
+
+def test_a_rate_below_zero_is_told_at_once_with_a_hold():
+    rate = np.linspace(0.1, -0.02, 60)
+
+    found = only("diverging", recorded(falling(60), scalars={"lr": rate}))
+
+    assert (found.severity, found.fix.code) == ("critical", "fix_schedule")
+    assert found.since_step == int(np.flatnonzero(rate < 0)[0])
+    assert found.fix.parameters["hold"] > 0
+
+
+def test_weights_that_something_multiplies_are_told_before_the_loss_shows_it():
+    weights = np.exp(0.02 * np.arange(30))
+
+    found = only("diverging", recorded(falling(30), weight_l2=weights, update_l2=5e-3))
+
+    assert found.fix.code == "leave_weights"

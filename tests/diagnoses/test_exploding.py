@@ -3,7 +3,7 @@ import pytest
 from diagnoses.histories import asked, only
 
 from difflens.runs import Layer
-from difflens.testing.histories import falling, level, noise, recorded
+from difflens.testing.histories import falling, level, network, noise, recorded
 
 NAN = float("nan")
 
@@ -137,3 +137,18 @@ def test_large_outputs_whose_loss_comes_down_at_once_are_nobody_s_fault():
                  "input": {"std": spread}}  # fmt: skip
 
         assert len(asked("exploding", recorded(losses, grad_l2=1e3, facts=facts))) == told
+
+
+def test_embeddings_that_start_far_too_large_are_told_where_the_loss_stays_high():
+    table = Layer("tokens.weight", (40, 16), "Embedding", "weight", 0, "F32", optimised=True)
+    weights = np.array([20.0 * 640**0.5, *[1.0] * len(network())])
+    usual = weights / np.where(np.arange(len(weights)) == 0, 20.0, 1.0)
+    layers = (table, *network())
+
+    found = only("exploding", recorded(level(80), layers=layers, weight_l2=weights))
+
+    assert found.layers == ("tokens.weight",)
+    assert found.fix.parameters["factor"] == pytest.approx(0.0125, rel=0.05)  # rows of length one
+    assert asked("exploding", recorded(level(80), layers=layers, weight_l2=usual)) == []
+    assert asked("exploding", recorded(level(80), layers=layers, weight_l2=usual * NAN)) == []
+    assert asked("exploding", recorded(falling(80), layers=layers, weight_l2=weights)) == []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from diagnoses.histories import asked, only
 
-from difflens.testing.histories import WIDTH, falling, faulty, level, recorded
+from difflens.testing.histories import WIDTH, falling, faulty, level, network, noise, recorded
 
 NAN = float("nan")
 SIZE = WIDTH**0.5  # norm of a matrix of a made network
@@ -114,3 +114,31 @@ def test_the_first_step_of_rmsprop_is_not_taken_for_its_usual_one():
 
     ratio = scaled.fix.parameters["factor"] / plain.fix.parameters["factor"]
     assert ratio == pytest.approx(10, rel=0.05)
+
+
+def test_noisy_labels_are_no_stuck_loss_where_held_back_data_are_learned():
+    losses = np.concatenate([np.linspace(0.7, 0.52, 60), 0.52 * noise(120, 0.2, 3)])
+    looks = np.where(np.arange(180) % 20 == 19, 0.33, np.nan)
+    steps = np.where(np.arange(180) < 3, 0.12, 0.01)
+    run = {"weight_l2": 1.0, "update_l2": steps}
+
+    assert asked("lr-high", recorded(losses, **run))
+    assert asked("lr-high", recorded(losses, scalars={"val_loss": looks}, **run)) == []
+
+
+def test_steps_are_not_blamed_where_the_first_layers_never_got_a_gradient():
+    reached = np.array([1e-2] * len(network()))
+    cut = np.where(np.arange(len(network())) < 4, 0.0, reached)
+    large = {"update_l2": 0.5, "layers": network(activation="Tanh")}
+
+    assert asked("lr-high", recorded(level(120) * noise(120, 0.5), grad_l2=reached, **large))
+    assert asked("lr-high", recorded(level(120) * noise(120, 0.5), grad_l2=cut, **large)) == []
+
+
+def test_a_loss_that_first_steps_throw_up_is_waited_for_while_it_comes_back():
+    steps = 0.36 * 0.75 ** np.arange(5)
+    thrown, lost = [8.6, 40.0, 48.0, 31.0, 13.0], [8.6, 40.0, 48.0, 51.0, 43.0]
+    run = {"weight_l2": 1.0, "update_l2": steps}
+
+    assert asked("lr-high", recorded(thrown, **run)) == []
+    assert asked("lr-high", recorded(lost, **run))

@@ -78,3 +78,22 @@ def test_inputs_that_were_not_scaled_are_to_blame_where_the_first_pass_overflows
              "output": {"shape": [96, 76], "min": None, "max": None}}  # fmt: skip
 
     assert only("nan", recorded([NAN] * 5, facts=facts, grad_l2=NAN)).fix.code == "scale_inputs"
+
+
+def test_a_gradient_that_overflows_asks_for_the_scale_of_the_loss_to_go():
+    norms, hit = np.full((50, 12), 1e-2), np.zeros((50, 12))
+    norms[30:, 4], hit[30:, 4] = np.inf, 1.0
+
+    found = only("nan", recorded(falling(50), grad_l2=norms, grad_nonfinite=hit))
+
+    assert (found.fix.code, found.fix.parameters) == ("scale_loss", {"factor": 1.0})
+
+
+def test_a_network_that_breaks_inside_asks_for_that_batch_to_be_left_out():
+    active = np.ones((50, 12))
+    active[30:, 6:] = NAN
+    classes = {"output": {"shape": [64, 10], "min": -3.0, "max": 3.0}}
+
+    found = only("nan", recorded(broken(30, 50), facts=classes, act_mean=active))
+
+    assert found.fix.code == "skip_nonfinite"

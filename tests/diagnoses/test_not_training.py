@@ -156,3 +156,10 @@ def test_norms_that_are_left_out_and_let_nothing_pass_are_started_anew():
 
     assert only("not-training", blocked).fix.code == "reinitialise"
     assert only("not-training", passing).fix.code == "add_to_optimizer"
+
+
+def test_a_layer_that_stands_still_after_steps_threw_it_away_was_trained():
+    rows = np.where(np.arange(12) < 10, 1e-9, 1e-2)
+    updates = np.where(np.arange(80)[:, None] < 30, 1e-2, rows)
+
+    assert asked("not-training", recorded(falling(80), update_l2=updates)) == []

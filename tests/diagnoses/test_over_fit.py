@@ -92,3 +92,22 @@ def test_a_training_loss_below_zero_is_not_what_was_learned_by_heart():
     )
 
     assert asked("over-fit", history) == []
+
+
+def learned_by_heart(noisy, best):
+    losses = 2.3 * np.exp(-0.05 * np.arange(200))
+    if noisy:
+        losses = losses * np.exp(0.3 * np.sin(7.0 * np.arange(200)))
+    held_back = np.roll(sampled(best * (1 + 0.01 * np.arange(200))), 19)
+    facts = {"output": {"shape": [32, 10], "min": -0.3, "max": 0.3}}
+    return recorded(losses, facts=facts, scalars={"val_loss": held_back})
+
+
+def test_a_loss_without_the_noise_of_batches_comes_of_one_batch_where_stopping_gives_nothing():
+    assert only("over-fit", learned_by_heart(False, 2.2)).fix.code == "shuffle"
+    assert only("over-fit", learned_by_heart(False, 1.2)).fix.code == "stop_early"
+    assert only("over-fit", learned_by_heart(True, 2.2)).fix.code == "stop_early"
+
+
+def test_held_back_data_that_was_never_better_than_twice_guessing_has_other_labels():
+    assert only("over-fit", learned_by_heart(True, 4.4)).fix.code == "check_labels"

@@ -68,3 +68,16 @@ def test_a_loss_that_came_down_by_more_than_half_is_slow_where_every_step_is_tin
 
     assert asked("slow", recorded(losses, update_l2=1e-5, weight_l2=1.0,
                                   scalars={"val_loss": held_back}))  # fmt: skip
+
+
+def test_a_training_loss_that_is_the_held_back_one_by_the_batch_asks_for_a_rate_as_much_higher():
+    losses = np.linspace(0.9, 0.3, 200)
+    looks = np.where(np.arange(200) % 20 == 19, losses, np.nan)
+    batch = {"output": {"shape": [32, 4], "min": -0.5, "max": 0.5}}
+
+    def told(by):
+        scalars = {"val_loss": looks}
+        return asked("slow", recorded(losses / by, facts=batch, scalars=scalars, update_l2=1e-2))
+
+    assert told(32)[0].fix.parameters == {"factor": 32.0}
+    assert told(8) == told(1) == []

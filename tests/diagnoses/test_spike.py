@@ -100,3 +100,27 @@ def test_a_first_step_of_a_rate_far_above_the_next_is_left_out_where_nothing_is_
 
     assert (found.fix.code, found.fix.parameters) == ("rewind_and_skip", {"step": 0})
     assert asked("spike", recorded(falling(60), scalars={"lr": rates})) == []
+
+
+def kicked(losses):
+    """Make a run whose rate is thirty times too high at step 59."""
+    rates = np.where(np.arange(len(losses)) == 59, 0.03, 1e-3)
+    return recorded(losses, scalars={"lr": rates})
+
+
+def test_a_leap_behind_one_step_that_heals_is_no_fault():
+    before, after = falling(60, end=0.3), 0.3 * noise(40, 0.1, 1)
+    thrown = 2.4 * 0.7 ** np.arange(40)
+
+    assert asked("spike", kicked(np.concatenate([before, after + thrown]))) == []
+    assert only("spike", kicked(np.concatenate([before, after + 2.4]))).severity == "warning"
+
+
+def test_a_step_that_the_loss_leapt_behind_is_told_though_the_steps_that_answer_are_larger():
+    losses = np.concatenate([falling(120, end=0.01), 5.0 * noise(8, 0.1, 2)])
+    updates = np.where(np.arange(128) < 119, 1e-3, 0.5)
+    updates[119] = 0.1
+
+    found = only("spike", recorded(losses, update_l2=updates, scalars={"lr": 0.01}))
+
+    assert found.fix.parameters == {"step": 119}

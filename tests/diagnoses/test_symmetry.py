@@ -1,7 +1,7 @@
 import numpy as np
 from diagnoses.histories import asked, only
 
-from difflens.testing.histories import falling, faulty, level, network, recorded
+from difflens.testing.histories import falling, faulty, level, network, noise, recorded
 
 FIRST_ZERO = [0.0] * 2 + [1.0] * (len(network()) - 2)
 
@@ -52,3 +52,20 @@ def test_units_that_were_seen_to_start_as_the_same_numbers_are_told_where_most_l
     assert found.layers == tuple(most["alike_units"])
     assert asked("symmetry", recorded(level(60), facts=one)) == []
     assert asked("symmetry", recorded(falling(60), facts=most)) == []
+
+
+def test_layers_side_by_side_that_are_copies_and_get_the_same_gradients_are_told():
+    weights = np.arange(1.0, 13.0)
+    drawn = recorded(level(60), weight_l2=weights, grad_l2=np.outer(noise(60, 0.2), weights))
+    weights[:10:2] = 3.0  # all matrices but the last
+    pulls = np.outer(noise(60, 0.2), weights)
+
+    found = only("symmetry", recorded(level(60), weight_l2=weights, grad_l2=pulls))
+
+    assert found.layers == tuple(f"hidden.{place}.weight" for place in range(5))
+    assert asked("symmetry", drawn) == []
+    pulls[:, 2] *= noise(60, 0.2, seed=1)
+    pulls[:, 4] *= noise(60, 0.2, seed=2)
+    pulls[:, 6] *= noise(60, 0.2, seed=3)
+    assert asked("symmetry", recorded(level(60), weight_l2=weights, grad_l2=pulls)) == []
+    assert asked("symmetry", recorded(falling(60), weight_l2=weights, grad_l2=pulls)) == []

@@ -168,6 +168,11 @@ def test_weights_that_are_no_numbers_any_more_are_another_fault_and_no_warning_o
     assert all("penalty" not in each.cause for each in asked("vanishing", history))
 
 
+def faint_before(modules):
+    """Give gradients of next to nothing, but for that of the last bias: the slope of the loss."""
+    return np.array([1e-9] * (2 * modules - 1) + [0.1])
+
+
 def gated(blocks):
     """Give blocks of a layer and its gate, and a layer that scores."""
     names = [f"hidden.{place}.{part}" for place in range(blocks) for part in ("gate", "linear")]
@@ -179,7 +184,7 @@ def gated(blocks):
 
 
 def test_gates_that_are_shut_are_opened_and_not_replaced():
-    found = only("vanishing", recorded(level(60), layers=gated(4), grad_l2=1e-9))
+    found = only("vanishing", recorded(level(60), layers=gated(4), grad_l2=faint_before(9)))
 
     assert found.layers[0] == "hidden.0.gate.weight"
     assert found.fix.code == "reinitialise"
@@ -189,8 +194,9 @@ def test_gates_that_are_shut_are_opened_and_not_replaced():
 def test_many_gates_in_a_row_want_a_way_past_them_unless_their_biases_are_far_out():
     biases = np.array([30.0 if "gate.bias" in each.name else 1.0 for each in gated(12)])
 
-    usual = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=1e-9))
-    shut = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=1e-9, weight_l2=biases))
+    faint = faint_before(25)
+    usual = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=faint))
+    shut = only("vanishing", recorded(level(60), layers=gated(12), grad_l2=faint, weight_l2=biases))
 
     assert (usual.fix.code, shut.fix.parameters["gate_bias"]) == ("add_residual", 0.0)
 
@@ -234,7 +240,55 @@ def test_matrices_that_get_no_gradient_at_all_are_told_whatever_the_loss_does():
 
 def test_a_squared_error_in_large_units_has_gradients_of_its_root():
     assert asked("vanishing", recorded(level(60, at=1e7), grad_l2=10.0)) == []
-    assert asked("vanishing", recorded(level(60, at=1e7), grad_l2=1e-2))
+    assert asked("vanishing", recorded(level(60, at=1e7), grad_l2=1e9 * faint_before(DEPTH) / 100))
+
+
+def test_where_the_outputs_themselves_get_next_to_nothing_steps_are_small_and_nothing_fades():
+    assert asked("vanishing", recorded(level(60), grad_l2=1e-9)) == []
+    assert asked("vanishing", recorded(level(60), grad_l2=faint_before(DEPTH)))
+
+
+def test_one_sigmoid_on_the_way_is_enough_where_there_is_no_other_non_linearity():
+    mild = np.repeat([0.015, 0.1, 0.25, 0.5, 0.8, 1.0], 2)
+    layers = tuple(
+        Layer(each.name, each.shape, each.kind, each.role, each.depth, optimised=True,
+              activation="Sigmoid" if each.depth == 0 else "") for each in network()
+    )  # fmt: skip
+    alone, others = ({"activations": kinds} for kinds in (["Sigmoid"], ["Sigmoid", "ReLU"]))
+
+    found = only("vanishing", recorded(level(60), layers=layers, grad_l2=1e-2 * mild, facts=alone))
+
+    assert found.fix.code == "change_activation"
+    assert asked("vanishing", recorded(level(60), layers=layers, grad_l2=1e-2 * mild,
+                                       facts=others)) == []  # fmt: skip
+
+
+def test_attention_that_picks_one_place_leaves_queries_and_keys_gradients_that_leap():
+    names = ("query", "key", "value", "gather", "output")
+    layers = tuple(Layer(f"hidden.0.{name}.weight", (8, 8), "Linear", "weight", place, "F32",
+                         optimised=True) for place, name in enumerate(names))  # fmt: skip
+    leaps = np.where(np.arange(80) % 2, 1e-12, 1e-2)[:, None] * [1, 1, 0, 0, 0]
+    sizes = leaps + 1e-2 * np.array([0, 0, 1, 1, 1])
+
+    found = only("vanishing", recorded(level(80), layers=layers, grad_l2=sizes))
+
+    assert found.layers == ("hidden.0.query.weight", "hidden.0.key.weight")
+    assert found.fix.code == "scale_attention"
+    assert asked("vanishing", recorded(falling(80, pace=0.1), layers=layers, grad_l2=sizes)) == []
+
+
+def test_a_deep_stack_of_filters_without_norms_is_given_some():
+    filters = tuple(
+        Layer(f"hidden.{place}.weight", (32, 32, 3, 3), "Conv2d", "weight", place, "F32",
+              optimised=True, activation="ReLU") for place in range(12)
+    )  # fmt: skip
+    faint = 1e-2 * 10.0 ** np.arange(-11, 1)
+
+    bare = only("vanishing", recorded(level(60), layers=filters, grad_l2=faint))
+    held = only("vanishing", recorded(level(60), layers=filters, grad_l2=faint,
+                                      facts={"norm_layers": 3}))  # fmt: skip
+
+    assert (bare.fix.code, held.fix.code) == ("add_normalisation", "reinitialise")
 
 
 def test_a_decay_under_which_weights_shrank_and_the_loss_fell_by_more_than_half_is_no_fault():

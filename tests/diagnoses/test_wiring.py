@@ -93,6 +93,19 @@ def test_a_first_step_several_times_the_rate_times_its_gradient_is_taken_several
     assert asked("wiring", recorded(falling(20), update_l2=0.0038, **given)) == []
 
 
+def test_a_first_step_of_exactly_two_is_told_where_nothing_else_makes_it_so():
+    rate = {"scalars": {"lr": 0.1}, "grad_l2": 0.02}
+    plain = {"name": "SGD", "nesterov": False}
+
+    found = only("wiring", recorded(falling(20), update_l2=0.004, optimizer=plain, **rate))
+
+    assert found.fix.code == "step_once"
+    for given, step in ((plain, 0.0038), ({"name": "SGD", "nesterov": True}, 0.004)):
+        assert asked("wiring", recorded(falling(20), update_l2=step, optimizer=given, **rate)) == []
+    rate["scalars"] = {"lr": 0.1 * np.arange(1, 21)}
+    assert asked("wiring", recorded(falling(20), update_l2=0.004, optimizer=plain, **rate)) == []
+
+
 def test_groups_with_rates_of_their_own_are_not_steps_taken_several_times():
     """The rate that is recorded is that of the first group."""
     given = {"scalars": {"lr": 0.1}, "grad_l2": 0.02, "update_l2": 0.008}

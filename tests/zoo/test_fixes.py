@@ -52,7 +52,8 @@ CASES = {
     "match_shapes": ({}, set()),  # this one's loss has no rows and columns to mix up
     "scale_inputs": ({}, {"input_scale", "odd_column", "held_scale"}),
     "scale_targets": ({}, {"target_scale"}),
-    "scale_penalty": ({"factor": -0.01}, {"penalty", "l1"}),
+    "scale_penalty": ({"factor": -0.01}, {"penalty", "l1", "prior"}),
+    "normalise_scores": ({}, set()),  # this one's loss has a softmax
     "check_signs": ({}, {"penalty", "prior"}),
     "skip_nonfinite": ({}, {"skip_nonfinite"}),
     "stable_loss": ({}, {"loss", "own_eps"}),
@@ -66,6 +67,8 @@ CASES = {
     "leave_weights": ({}, {"averaged", "restored"}),
     "step_once": ({}, {"doubled"}),
     "scale_loss": ({"factor": 1024.0}, {"loss_scale", "unscaled"}),
+    "scale_attention": ({}, set()),  # this one has none
+    "scale_embeddings": ({"factor": 0.5}, {"entry_scale"}),
     "norm_momentum": ({"value": 0.1}, {"norm_momentum"}),
     "unscale_gradients": ({}, {"unscaled"}),
 }
@@ -136,3 +139,7 @@ def test_a_loss_that_takes_rates_for_logarithms_takes_their_start_along():
     mended = mend(rates, {"code": "stable_loss"})
 
     assert (mended.loss, round(mended.output_bias, 2)) == ("poisson", 1.61)
+
+
+def test_scores_get_the_loss_that_normalises_them():
+    assert mend(Config(loss="nll-of-scores"), {"code": "normalise_scores"}) == Config()

@@ -15,6 +15,7 @@ from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.norms import small_gains
 from .signs.rates import lower
+from .signs.recurrence import GATED
 from .signs.sight import Sight, sight
 from .signs.silence import is_barred, starved
 from .signs.wording import above, finding
@@ -31,6 +32,8 @@ THRESHOLDS = {
                                "were not recorded"),
 }  # fmt: skip
 _LASTING = 40
+_MOVED = 0.5  # of the weights of a layer: steps of that length in all can have killed its units
+_ALONE, _THROWN = 10.0, 0.1  # times the steps of the layer in the middle, and of the weights
 
 
 class _Dead(NamedTuple):
@@ -54,7 +57,9 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         return
     if small_gains(seen):
         return  # nothing reached the units before they died: told as vanishing
-    from_start = found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
+    moved = _moved_before(seen, found.since)
+    from_start = moved < _MOVED and found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
+    names = [*([] if from_start else _thrown_by(seen)), *found.names]
     yield finding(
         "dead",
         "critical" if seen.loss.n >= _LASTING else "warning",
@@ -63,7 +68,7 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         {"dead_share": found.share, "share_threshold": limit["share"], "seen_by": found.by,
          "dead_layers": len(found.names), "harm": told.said},
         since=found.since,
-        layers=found.names,
+        layers=list(dict.fromkeys(names)),
         cause="the units were never active: their biases or weights start far below zero"
         if from_start
         else "too large steps pushed the units where no input makes them active again",
@@ -78,9 +83,34 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
+def _moved_before(seen: Sight, since: int) -> float:
+    """Give how far the steps before units died took the layer that moved most."""
+    updates = seen.layers.update
+    if updates is None or not seen.layers.trained.any():
+        return 0.0
+    early = np.nan_to_num(updates[seen.steps < since][:, seen.layers.trained])
+    return float(early.sum(axis=0).max())
+
+
+def _thrown_by(seen: Sight) -> list[str]:
+    """Name the one layer whose first step was far larger than those of the others.
+
+    The first step is asked: what one layer is thrown to makes the gradients of all others large.
+    """
+    updates = seen.layers.update
+    if updates is None or not len(updates):
+        return []
+    first = np.where(seen.layers.trained, np.nan_to_num(updates[0]), 0.0)
+    if not len(first) or first.max() < max(_ALONE * float(np.median(first)), _THROWN):
+        return []
+    return seen.layers.named([int(np.argmax(first))])
+
+
 def _starved(seen: Sight) -> _Dead | None:
     """Take for dead what stands before a layer whose inputs are all exactly zero."""
     columns = starved(seen)
+    if columns and seen.history.info.layers[columns[0]].kind in GATED:
+        return None  # states of gated cells are zero where gates are shut: told as vanishing
     norms = seen.history.course.field("grad_l2")
     if not columns or norms is None:
         return None

@@ -16,12 +16,11 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.decay import penalty_by
+from .driving.drives import driven, largest
 from .signs.harms import broke, lost, worsened
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.losses import levels
-from .signs.radial import swelling
 from .signs.rates import is_rising, lower
 from .signs.sight import Sight, sight
 from .signs.trends import trends
@@ -56,38 +55,12 @@ def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find an exponential trend of loss, gradients or updates that ends in a blow-up soon."""
     limit = Limits("diverging", policy, THRESHOLDS)
     seen = sight(history)
-    swollen = _swelling(seen)
-    yield from swollen
-    if swollen or seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
+    known = driven(seen)
+    yield from known
+    if known or seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
         return
     found = _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
     yield from found or _lost_again(seen, limit)
-
-
-def _swelling(seen: Sight) -> list[RunFinding]:
-    """Find weights that grow exponentially along themselves: no gradient of data does that."""
-    found = swelling(seen)
-    if found is None:
-        return []
-    return [
-        finding(
-            "diverging",
-            "warning",
-            f"every step makes the weights larger by {found.per_step:.1%}, straight along "
-            f"themselves (cosine {found.cosine:.2f}), and the loss no longer falls; they are "
-            f"{found.times:.3g} times their first size",
-            {"growth_a_step": found.per_step, "cosine": found.cosine, "weights_by_first":
-             found.times},
-            since=found.since,
-            layers=seen.layers.named(_largest(seen)),
-            cause="a part of the loss that depends on the weights alone grows them: a penalty with "
-            "the wrong sign, or a decay below zero",
-            advice=["turn the sign of the penalty on the weights, or leave it out",
-                    "check that the weight decay is not negative"],
-            signs=[found.cosine],
-            fix=penalty_by(seen, -found.per_step),
-        )
-    ]  # fmt: skip
 
 
 def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -118,7 +91,7 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
              "ramp_update_threshold": limit["ramp_update"], "lr": float(rates[-1]),
              "lr_at_lowest": best},
             since=int(seen.steps[place]),
-            layers=seen.layers.named(_largest(seen)),
+            layers=seen.layers.named(largest(seen)),
             cause="the learning rate rises past what the loss can follow",
             advice=[f"cap the learning rate near {best / 4:.2g}", "end the warm-up earlier",
                     "clip gradients"],
@@ -178,7 +151,7 @@ def _lost_again(seen: Sight, limit: Limits) -> list[RunFinding]:
             {"loss_by_lowest": told.figure, "held_back_rise": rise, "again_threshold":
              limit["again"]},
             since=told.since,
-            layers=seen.layers.named(_largest(seen)),
+            layers=seen.layers.named(largest(seen)),
             cause="steps undo what was learned: the learning rate has become too high, or some "
             "gradients point the wrong way",
             advice=["go back to the step of the lowest loss", "lower the learning rate",
@@ -187,11 +160,6 @@ def _lost_again(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=lower(seen, 0.1),
         )
     ]  # fmt: skip
-
-
-def _largest(seen: Sight) -> Any:
-    updates = seen.layers.recent(seen.layers.update, 10)
-    return [] if updates is None else np.argsort(-np.nan_to_num(updates), kind="stable")[:10]
 
 
 def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -217,7 +185,7 @@ def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:
              "horizon": limit["horizon"], "loss_by_lowest": rise,
              "loss_rise_threshold": limit["loss_rise"]},
             since=since,
-            layers=seen.layers.named(_largest(seen)),
+            layers=seen.layers.named(largest(seen)),
             cause="each step makes the next one larger: the learning rate has become too high for "
             "where the weights are",
             advice=["lower the learning rate now", "clip gradients", "go back to an earlier step"],

@@ -25,6 +25,7 @@ from .signs.starts import (
     of_usual_weights,
 )
 from .signs.wording import above, finding
+from .starting.tables import large_tables
 
 if TYPE_CHECKING:
     from ..history.history import History
@@ -42,6 +43,7 @@ THRESHOLDS = {
     "outputs": Threshold(100.0, "spread of the first outputs: sound weights make about one"),
     "weights": Threshold(4.0, "median of first weights by kaiming's, where the loss suffers"),
     "one_layer": Threshold(10.0, "first weights of one layer by kaiming's, the same"),
+    "table": Threshold(6.0, "first numbers of embeddings: frameworks spread them by one"),
     "targets": Threshold(
         100.0,
         "first loss of a regression by the square of its outputs and one, "
@@ -67,7 +69,8 @@ def exploding(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients far larger than their weights, or than they were, where the loss suffers."""
     limit = Limits("exploding", policy, THRESHOLDS)
     seen = sight(history)
-    yield from _outsized(seen, limit) or _grown(seen, limit) or _recurrent(seen, limit)
+    found = _outsized(seen, limit) or _grown(seen, limit) or _recurrent(seen, limit)
+    yield from found or large_tables(seen, limit)
 
 
 def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:

@@ -11,8 +11,12 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
+from .feeding.causes import Cause
+from .pairing.contrast import no_contrast
 from .pairing.endings import bounded, squashed
 from .pairing.kinds import two_kinds
+from .pairing.scores import are_scores
+from .pairing.silenced import silenced
 from .signs.harms import stuck
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
@@ -45,12 +49,35 @@ THRESHOLDS = {
                              "another kind; healthy runs with a noise or penalty have 1.3"),
     "kinds_gain": Threshold(0.15, "share by which such a held-back loss fell since its first "
                             "value, where both rest: healthy runs have a third and more"),
+    "contrast": Threshold(0.003, "distance of a loss from the logarithm of the examples in a "
+                          "batch, as a share of it, over the latter half of the run"),
+    "silenced_points": Threshold(80, "points before a layer that fell silent is told of"),
+    "silenced": Threshold(0.12, "spread of a layer's outputs by what it first was and by its "
+                          "weights: healthy layers keep 0.4"),
+    "silenced_gap": Threshold(10.0, "spread of the network's outputs by that of such a layer"),
+    "pull": Threshold(0.2, "first gradient of the output layer by the strongest of those up to "
+                      "such a layer: less, and another term than the outputs' pulls there"),
 }  # fmt: skip
 _EARLY = 10  # points at the start within which a loss may change its sign
 _SWUNG = 3.0  # times as deep, where it did
 _POSITIVE = 20  # points for which a loss must have been positive before it turned
 _JUST, _JUMP = 5, 1.5  # points before it was negative, and times their level: negated, two
-_DROP = "drop the minus (or return the negative log-likelihood, not the log-likelihood)"
+_ALL_OF_IT = Cause(
+    "the sign of the loss is wrong: training makes the errors larger",
+    ["drop the minus (or return the negative log-likelihood, not the log-likelihood)"],
+    Fix("negate_loss"),
+)
+_A_TERM = Cause(
+    "a part of the loss has the wrong sign, and no floor",
+    ["check the sign of each term of the loss"],
+    Fix("check_signs"),
+)
+_SCORES = Cause(
+    "scores are taken for logarithms of probabilities: the loss is the score of the right answer "
+    "with a minus, and nothing holds it",
+    ["put a log-softmax before the loss, or take the cross entropy, which has its own"],
+    Fix("normalise_scores"),
+)
 
 
 @diagnosis(needs=("loss",), window=10, thresholds=THRESHOLDS, absolute=True)
@@ -59,7 +86,8 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("loss-pairing", policy, THRESHOLDS)
     seen = sight(history)
     found = [*_probabilities(seen, limit)] or squashed(seen, limit) or bounded(seen, limit)
-    yield from found or two_kinds(seen, limit)
+    found = found or no_contrast(seen, limit) or two_kinds(seen, limit)
+    yield from found or silenced(seen, limit)
     yield from _negated(seen, limit)
 
 
@@ -128,7 +156,7 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     halves = _speed(loss.values)
     if not worse and (halves is None or halves < 1.0):
         return
-    slid = _slid(seen.loss, loss)
+    told = _what_is_wrong(seen, loss, mirrored)
     yield finding(
         "loss-pairing",
         "critical",
@@ -139,12 +167,17 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
          "speed_late_by_early": halves, "accuracy_falls": worse and not mirrored,
          "mirrored": mirrored},
         since=int(loss.steps[0]),
-        cause="a part of the loss has the wrong sign, and no floor" if slid
-        else "the sign of the loss is wrong: training makes the errors larger",
-        advice=["check the sign of each term of the loss"] if slid else [_DROP],
+        cause=told.cause,
+        advice=told.advice,
         signs=[above(depth, limit["depth"] / 2)],
-        fix=Fix("check_signs" if slid else "negate_loss"),
+        fix=told.fix,
     )  # fmt: skip
+
+
+def _what_is_wrong(seen: Sight, below: Losses, mirrored: bool) -> Cause:
+    if _slid(seen.loss, below):
+        return _A_TERM
+    return _SCORES if not mirrored and are_scores(seen) else _ALL_OF_IT
 
 
 def _below_zero(loss: Losses) -> Losses:

@@ -12,13 +12,15 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.decay import collapsed, decay_that_wins
 from .signs.harms import Harm, broke, lost, rests, stood, stuck
+from .signs.held_back import held_back_loss
 from .signs.layers import initial_scales
 from .signs.limits import Limits
 from .signs.losses import Losses, levels
 from .signs.radial import is_drawn_in, swelling
-from .signs.rates import ECHO, hold, is_summed, lighter, lower, momentum
+from .signs.rates import ECHO, bound, hold, is_summed, lighter, lower, momentum
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
+from .signs.silence import is_out_of_reach
 from .signs.starts import has_wild_weights
 from .signs.wording import above, finding
 
@@ -43,10 +45,12 @@ THRESHOLDS = {
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
 }  # fmt: skip
 
+_APART = 0.7  # of where training began: a held-back loss below it was learned for
 _NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
 _MILD = 1.5  # times the start: a rise below it must last
+_EASES = 0.5  # of its peak: a loss that first steps threw up and that comes back
 _FALLS = 0.7  # of the points before: a loss that is on its way down
 _HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
 
@@ -63,8 +67,9 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
         return  # beside weights that decay takes away every step is large
     if swelling(seen) is not None:
         return  # what makes weights grow along themselves makes the steps large, too
-    if has_wild_weights(initial_scales(seen.layers), limit["wild"], limit["wild"]):
-        return
+    wild = has_wild_weights(initial_scales(seen.layers), limit["wild"], limit["wild"])
+    if wild or is_out_of_reach(seen):
+        return  # what no gradient ever reached, no step did harm to
     first = seen.loss.first_by_chance
     if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
         return
@@ -117,6 +122,8 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
     early = loss.n < limit["patience"]
     if early and not (typical > 5 * limit["update"]).any():
         return None
+    if early and loss.values[-1] < _EASES * loss.values.max():
+        return None  # first steps throw a loss up that is back within ten
     # Asked of the first points alone: a loss that leaps about is on its way down half the time.
     if early or loss.n >= 3 * limit["patience"]:
         return told
@@ -163,9 +170,21 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
     # Recurrent networks rest long before they learn, whatever their steps.
     if is_recurrent(seen.history):
         return None
-    if told is None or (seen.is_waking and seen.loss.fall < _NEAR):
+    # What steps tore apart does not wake.
+    waking = seen.is_waking and seen.loss.fall < _NEAR and first < limit["torn"]
+    if told is None or waking or _is_learned_for(seen):
         return None
     return told if first >= limit["update"] else None
+
+
+def _is_learned_for(seen: Sight) -> bool:
+    """Is the held-back loss far below where training began?
+
+    Labels that are noisy keep the loss of small batches high, and it seems to rest.
+    """
+    held_back = held_back_loss(seen.history)
+    latest = np.zeros(0) if held_back is None else held_back.values[-3:]
+    return len(latest) == 3 and float(latest.max()) < _APART * seen.loss.reference
 
 
 def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> RunFinding:
@@ -188,7 +207,7 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
         advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=_lighter(seen) or lower(seen, factor),
+        fix=_lighter(seen) or bound(seen, told.since, limit["update"]) or lower(seen, factor),
     )  # fmt: skip
 
 

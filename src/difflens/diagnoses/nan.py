@@ -11,7 +11,7 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.limits import Limits
-from .signs.nonfinite import came_from, first_layers, is_sudden
+from .signs.nonfinite import broke_inside, came_from, first_layers, is_overflow, is_sudden
 from .signs.sight import sight
 from .signs.wording import finding
 
@@ -104,6 +104,8 @@ def _cause(history: History, since: int, first: str, weights: bool) -> str:
     sudden = is_sudden(history, since)
     where = "the loss and all gradients at once" if first == "loss" else "a gradient first"
     after = "; the step was taken, and the weights went with it" if weights else ""
+    if is_overflow(history):
+        return f"some numbers of a gradient are larger than their format can hold{after}"
     if sudden:
         return (
             f"out of the blue, in {where}: a bad sample, or an operation out of its range "
@@ -113,7 +115,9 @@ def _cause(history: History, since: int, first: str, weights: bool) -> str:
 
 
 def _fix(history: History, since: int) -> Fix:
-    if came_from(history, since) == "sample":
+    if is_overflow(history):
+        return Fix("scale_loss", {"factor": 1.0})
+    if _is_of_the_batch(history, since):
         return Fix("skip_nonfinite")
     given: Any = history.fact("input")
     spread = given.get("features_std_max") if isinstance(given, dict) else None
@@ -128,4 +132,10 @@ def _advice(history: History, since: int) -> list[str]:
         "skip steps whose gradients are not finite, before the optimiser takes them",
         "take the stable form: log_softmax and cross entropy on logits, eps inside log and sqrt",
     ]
-    return said if came_from(history, since) == "sample" else [said[2], said[1], said[0]]
+    if is_overflow(history):
+        return ["take the scale of the loss out, or bfloat16 in the place of float16", said[1]]
+    return said if _is_of_the_batch(history, since) else [said[2], said[1], said[0]]
+
+
+def _is_of_the_batch(history: History, since: int) -> bool:
+    return came_from(history, since) == "sample" or broke_inside(history, since)

@@ -140,6 +140,9 @@ def _hardly_moves(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         return
     with np.errstate(invalid="ignore"):
         pace, pull = median(paces, axis=0), median(pulls, axis=0)
+        # From the start: a layer may stand still later that steps threw away before.
+        first = median(paces[: int(limit["still_points"])], axis=0)
+        pace = np.maximum(pace, first)
     known = seen.layers.trained & np.isfinite(pace) & np.isfinite(pull)
     if not known.any():
         return

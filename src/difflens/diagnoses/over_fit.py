@@ -15,6 +15,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .feeding.causes import Cause
 from .signs.held_back import has_followed, held_back_loss, is_strange, left_behind
 from .signs.limits import Limits
 from .signs.losses import Losses
@@ -41,7 +42,23 @@ THRESHOLDS = {
 _STRANGE = 3.0  # times where training began, or guessing
 _ERRATIC = 3.0  # highest by lowest of the last held-back values
 _LEFT, _LEVEL = 5.0, 5  # times the training loss, and the points of which that is the mean
+_WORTHLESS, _CONTRARY = 0.8, 1.8  # best held-back loss by guessing: next to it; far worse
+_SMOOTH, _JITTER = 0.95, 0.01  # share of steps that fall; change of ln(loss) from fall to fall
 _CAUSE = "the model is large beside the data and nothing holds it back"
+_ONE_BATCH = Cause(
+    "every step costs as the one before would make it: the same few examples are given again and "
+    "again, and what is learned of them says next to nothing of others",
+    ["check that every batch is a new one, and that the loader is shuffled and moves on",
+     "get more data, where these are all there is"],
+    Fix("shuffle"),
+)  # fmt: skip
+_OTHERS = Cause(
+    "held-back data was answered worse than by guessing as soon as anything was learned: its "
+    "labels are made otherwise (targets that are not shifted, other classes, a leak in training)",
+    ["look at examples of both with their labels, as the model gets them",
+     "check that training does not show the answer among the inputs"],
+    Fix("check_labels"),
+)  # fmt: skip
 
 
 @diagnosis(needs=("loss", "val_loss"), window=5, thresholds=THRESHOLDS)
@@ -77,7 +94,7 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
         return  # it was never near where training began: that is data of another kind
     if float(last.max()) > _ERRATIC * float(last.min()):
         return  # it leaps about, as with statistics that a norm keeps: nothing is learned so fast
-    step, stop = int(held_back.steps[best]), _where_to_stop(loss, held_back, best)
+    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best)
     yield finding(
         "over-fit",
         "warning",
@@ -88,12 +105,34 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
          "best": float(held_back.values[best]), "gap": gap, "gap_threshold": limit["gap"],
          "values_after_best": len(after), "training_loss": loss.now},
         since=step,
-        cause=_CAUSE,
-        advice=[f"keep the weights of step {stop} (stop early)", "add dropout or weight decay",
-                "get more data, or augment what there is"],
+        cause=remedy.cause,
+        advice=remedy.advice,
         signs=[above(rise, 1.0), above(gap, limit["gap"] / 2)],
-        fix=Fix("stop_early", {"step": stop}),
+        fix=remedy.fix,
     )  # fmt: skip
+
+
+def _remedy(loss: Losses, held_back: Losses, best: int) -> Cause:
+    """Choose what to do by what the best held-back loss is worth: stopping there gives no more."""
+    worth = float(held_back.values[best]) / max(abs(loss.reference), 1e-300)
+    if worth > _WORTHLESS and _has_no_noise(loss):
+        return _ONE_BATCH
+    if worth > _CONTRARY:
+        return _OTHERS
+    stop = _where_to_stop(loss, held_back, best)
+    advice = [f"keep the weights of step {stop} (stop early)", "add dropout or weight decay",
+              "get more data, or augment what there is"]  # fmt: skip
+    return Cause(_CAUSE, advice, Fix("stop_early", {"step": stop}))
+
+
+def _has_no_noise(loss: Losses) -> bool:
+    """Does it fall at every step, by nearly as much as at the one before?
+
+    Batches that differ cost differently.
+    """
+    half = np.log(np.maximum(loss.values[: loss.n // 2], 1e-300))
+    falls = np.diff(half)
+    return bool((falls < 0).mean() > _SMOOTH and np.median(np.abs(np.diff(falls))) < _JITTER)
 
 
 def _where_to_stop(loss: Losses, held_back: Losses, best: int) -> int:
@@ -120,7 +159,8 @@ def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
     found = left_behind(loss, held_back, limit["far_gap"], limit["high"])
     if found is None or not has_followed(loss, held_back):
         return
-    step = int(held_back.steps[int(np.argmin(held_back.values))])
+    best = int(np.argmin(held_back.values))
+    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best)
     yield finding(
         "over-fit",
         "warning",
@@ -132,5 +172,5 @@ def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
         advice=["check that every batch is a new one", "get more data, or augment what there is",
                 "add dropout or weight decay"],
         signs=[above(found.gap, limit["far_gap"]), above(found.share, limit["high"])],
-        fix=Fix("stop_early", {"step": step}),
+        fix=remedy.fix if remedy is _ONE_BATCH else Fix("stop_early", {"step": step}),
     )  # fmt: skip

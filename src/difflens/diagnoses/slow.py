@@ -37,6 +37,8 @@ THRESHOLDS = {
     ),
 }  # fmt: skip
 
+_ALIKE = 0.25  # by which a loss times the batch may differ from the held-back one, at most looks
+_NEAR = 10  # points before a look
 _VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
 
 
@@ -48,7 +50,11 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = limit["recurrent_points" if is_recurrent(history) else "points"]
     told = stuck(seen.loss, least, limit["fall"])
     typical = seen.layers.typical_update
-    if seen.loss.fall >= limit["fall"]:
+    divided = _is_divided(seen) and _is_steady(seen, limit)
+    if divided:
+        told = Harm("crawls", int(seen.loss.steps[0]), seen.loss.fall, "the training loss is the "
+                    f"held-back one divided by the batch ({seen.batch})")  # fmt: skip
+    elif seen.loss.fall >= limit["fall"]:
         told = _crawls(seen, limit)
     if told is None or typical is None or seen.may_be_slow:
         return
@@ -60,9 +66,10 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(late) < limit["points"] // 2:
         return
     pace = float(np.median(late))
-    if not 0 < pace < limit["update"] and not (pace > 0 and _is_young(seen, limit)):
+    young = divided or _is_young(seen, limit)
+    if not 0 < pace < limit["update"] and not (pace > 0 and young):
         return
-    factor = min(max(raised(seen, pace), 3.0), 1e4)
+    factor = float(seen.batch or 1) if divided else min(max(raised(seen, pace), 3.0), 1e4)
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",
@@ -87,6 +94,22 @@ def _crawls(seen: Sight, limit: Limits) -> Harm | None:
         if small and _is_steady(seen, limit)
         else None
     )
+
+
+def _is_divided(seen: Sight) -> bool:
+    """Is the training loss the held-back one by the size of a batch: a mean that is divided again?
+
+    Its gradients are as much smaller, so that steps are, too.
+    """
+    held_back, loss = held_back_loss(seen.history), seen.loss
+    if held_back is None or held_back.n < _VALUES or not seen.batch or seen.batch < 4:
+        return False
+    places = np.searchsorted(loss.steps, held_back.steps, side="right")
+    near = [np.median(loss.values[max(at - _NEAR, 0) : at]) for at in places if at > 0]
+    if len(near) < held_back.n or min(near) <= 0:
+        return False
+    apart = np.abs(held_back.values / np.array(near) / seen.batch - 1)
+    return bool(np.percentile(apart, 100 * _MOST) < _ALIKE)
 
 
 def _is_young(seen: Sight, limit: Limits) -> bool:

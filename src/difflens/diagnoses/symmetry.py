@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.copies import copies
 from .signs.harms import Harm, crawls, rests, stuck
 from .signs.layers import are_clipped
 from .signs.limits import Limits
@@ -40,10 +41,13 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
     trained = seen.layers.trained
     columns = [i for i in np.flatnonzero(trained) if norms[0, i] == 0]
     if not columns:
-        yield from _tiled(seen, limit, told) or _alike(seen, limit, told)
+        yield from (
+            _tiled(seen, limit, told) or _copied(seen, limit, told) or _alike(seen, limit, told)
+        )
         return
     share = len(columns) / max(int(trained.sum()), 1)
     if share < limit["share"]:
+        yield from _copied(seen, limit, told)
         return
     still = sum(bool((norms[:, i] == 0).all()) for i in columns)
     names = seen.layers.named(columns)
@@ -83,6 +87,32 @@ def _tiled(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
             layers=names,
             cause="one row was copied to all: units that compute the same get the same gradient",
             advice=["initialise every unit at random (kaiming or xavier)"],
+            signs=[above(share, limit["share"] / 2)],
+            fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+        )
+    ]  # fmt: skip
+
+
+def _copied(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
+    """Find layers side by side that start as copies and get the same gradients."""
+    columns = copies(seen)
+    share = len(columns) / max(int(seen.layers.trained.sum()), 1)
+    if not columns or share < limit["share"]:
+        return []
+    names = seen.layers.named(columns)
+    return [
+        finding(
+            "symmetry",
+            "critical",
+            f"{len(names)} matrices have a twin with the same weights and the same gradients, "
+            f"{names[0]} among them; {told.said}",
+            {"matrices": len(names), "share": share, "share_threshold": limit["share"],
+             "loss_fall": told.figure},
+            since=int(seen.steps[0]),
+            layers=names,
+            cause="layers side by side (experts, heads) start as copies, and what weighs them "
+            "treats them alike: they stay one",
+            advice=["initialise each of them at random", "let what weighs them start at random"],
             signs=[above(share, limit["share"] / 2)],
             fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
         )

@@ -14,6 +14,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .remembering.attention import sharp_attention
 from .remembering.memory import fading_memory
 from .signs.decay import collapsed, decay_that_wins, weaker_penalty
 from .signs.fading import (
@@ -23,11 +24,12 @@ from .signs.fading import (
     faded,
     has_sigmoids,
     is_blocked,
+    is_faint_at_the_end,
     sizes_of,
     tiny,
 )
 from .signs.gates import asking
-from .signs.harms import Harm, rests, stood, stuck
+from .signs.harms import Harm, crawls, rests, stood, stuck
 from .signs.inputs import TOO_SMALL, input_size
 from .signs.layers import are_clipped
 from .signs.limits import Limits
@@ -103,6 +105,9 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
         found = _decayed(seen, rest)
     if not found and rest is not None:
         found = _with_depth(seen, limit, rest._replace(kind=FIRST))
+    suffers = rest or crawls(seen.loss, limit["rest_points"])
+    if not found and suffers is not None:
+        found = sharp_attention(seen, suffers)
     yield from found
 
 
@@ -154,7 +159,7 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     because = why(seen, columns)
     beside = [*because.gates, *asking(layers, columns)]
     faint = faded(ratios, strongest, most, beside=beside)
-    if middle < least:
+    if middle < least and not is_faint_at_the_end(seen, slope):
         faint = np.flatnonzero(sizes < least).tolist()
     if not faint and first:
         faint = tiny(seen, limit["tiny"], columns)

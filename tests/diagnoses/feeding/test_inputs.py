@@ -53,3 +53,13 @@ def test_a_cross_entropy_that_is_summed_has_no_large_targets():
     told = asked("data", recorded(64 * falling(160, end=1.2, pace=0.2), facts=facts))
 
     assert "scale_targets" not in [each.fix.code for each in told]
+
+
+def test_a_loss_that_comes_down_to_guessing_and_stays_suffers_from_one_column():
+    facts = {**CLASSES, "input": {"dtype": "float32", "mean": 0.0, "std": 700.0,
+                                  "features_std_max": 3000.0}}  # fmt: skip
+
+    told = only("data", recorded(falling(160, start=300.0, end=2.28, pace=0.3), facts=facts))
+
+    assert told.fix.code == "scale_inputs"
+    assert asked("data", recorded(falling(160, start=300.0, end=0.4, pace=0.3), facts=facts)) == []

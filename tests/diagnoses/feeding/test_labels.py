@@ -133,3 +133,35 @@ def test_a_held_back_loss_that_falls_in_its_own_way_is_of_the_same_kind():
     )  # fmt: skip
 
     assert asked("data", history) == []
+
+
+def test_the_training_loss_must_not_have_been_better_where_looks_lie_back():
+    """A rise after the last look leaves held-back values of before beside a loss of after it."""
+    rises = np.concatenate([np.linspace(1.5, 2.2, 20), np.full(25, 2.2)]) * noise(45, 0.02)
+    losses = np.concatenate([falling(180, end=1.5), rises])
+    held_back = np.where(np.arange(225) < 185, 1.6, np.nan)
+    history = recorded(losses, update_l2=0.02, facts=CLASSES,
+                       scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+    assert [each for each in asked("data", history) if "better than" in each.text] == []
+
+
+def test_labels_that_once_taught_something_are_not_doubted():
+    losses = np.concatenate([[4.0, 3.8, 3.6], 2.33 * noise(237, 0.02)])
+
+    def run(first):
+        held_back = np.where(np.arange(240) < 20, first, 2.35)
+        return recorded(losses, update_l2=0.02, facts=CLASSES,
+                        scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+    assert asked("data", run(1.5)) == []
+    assert only("data", run(2.4)).fix.code in {"check_labels", "follow_example"}
+
+
+def test_a_held_back_loss_that_rises_does_not_rest_below_guessing():
+    losses = (2.0 + 0.4 * np.exp(-np.arange(260) / 10)) * noise(260, 0.1)
+    rises = np.where(np.arange(260) < 140, 2.0, 2.0 * 1.02 ** np.arange(-140, 120))
+    history = recorded(losses, facts={"output": {"shape": [64, 12]}},
+                       scalars={"val_loss": sampled(rises)}, update_l2=0.02)  # fmt: skip
+
+    assert asked("data", history) == []

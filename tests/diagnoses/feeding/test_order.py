@@ -52,3 +52,22 @@ def test_rates_that_rise_again_move_the_loss_by_themselves():
     rates = 0.1 + 0.1 * np.abs(np.arange(240) % 30 - 15)
 
     assert asked("data", recorded(in_epochs(), scalars={"lr": rates})) == []
+
+
+def test_a_loss_that_leaps_beyond_what_is_forgotten_was_thrown_by_a_step():
+    teeth = np.tile(np.concatenate([[4.0], np.linspace(2.0, 0.2, 14)]), 10) * noise(150, 0.02)
+    teeth[:15] = 2.3
+
+    assert "sawtooth" in only("data", recorded(teeth)).text
+    teeth[105] = 120.0
+    assert not any("sawtooth" in each.text for each in asked("data", recorded(teeth)))
+
+
+def test_a_weight_that_was_written_to_is_no_change_of_the_data():
+    losses = np.concatenate([falling(80, end=0.3), 2.2 * noise(40, 0.05, 2)])
+    weights = np.ones((120, 12))
+    weights[80:, 2] = 300.0
+
+    told = asked("data", recorded(losses, weight_l2=weights, update_l2=1e-3))
+
+    assert told == []

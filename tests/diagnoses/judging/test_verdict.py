@@ -127,3 +127,15 @@ def test_a_rate_that_climbs_explains_batches_that_seem_unlike_those_before():
     assert names([climbs, found("data", 176)]) == ["diverging"]
     assert names([climbs, found("data", 140)]) == ["data"]
     assert set(names([found("diverging", 144), found("data", 176)])) == {"diverging", "data"}
+
+
+def test_a_rate_below_zero_explains_the_end_that_it_brings():
+    rate = Fix("fix_schedule", {"hold": 0.1})
+    below, trend = (
+        RunFinding("diverging", "critical", "", {"lr": lr}, since_step=80, fix=rate)
+        for lr in (-0.1, 0.1)
+    )
+    end = [found("lr-high", 101), found("nan", 119)]
+
+    assert names([below, *end]) == ["diverging"]
+    assert "lr-high" in names([trend, *end])

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.held_back import held_back_loss, is_flat
+from difflens.diagnoses.signs.held_back import held_back_loss, is_by_heart, is_flat
+from difflens.diagnoses.signs.losses import Losses
 from difflens.testing.histories import falling, recorded
 
 LIMIT = {"blind_values": 3, "flat": 0.02}
@@ -18,3 +19,15 @@ def test_a_held_back_loss_is_flat_where_enough_values_never_fell(values, flat):
 
     assert is_flat(found, LIMIT) is flat
     assert held_back_loss(recorded(falling(80))) is None
+
+
+@pytest.mark.parametrize(("values", "heart"), [((2.9, 3.1, 3.3), True), ((3.5, 3.2, 3.0), False)])
+def test_what_gets_better_look_by_look_is_not_learned_by_heart(values, heart):
+    """A contrast among more answers than a batch has costs more than guessing, and is learned."""
+    held = np.full(80, np.nan)
+    held[19::20][:3] = values
+    facts = {"output": {"shape": [48, 16], "min": -0.5, "max": 0.5}}
+    history = recorded(falling(80, start=2.8, end=1.0), facts=facts, scalars={"val_loss": held})
+    limit = {"blind_values": 3, "blind": 0.95, "blind_gap": 0.94}
+
+    assert is_by_heart(held_back_loss(history), Losses.of(history, "loss"), limit) is heart

@@ -33,3 +33,10 @@ def test_a_squared_error_far_beyond_the_outputs_shows_the_targets():
 
     assert target_size(sight(recorded([1e4, 9e3], facts=facts))) == pytest.approx(100)
     assert target_size(sight(recorded([1.0, 0.9], facts=facts))) is None
+
+
+def test_a_sum_of_cross_entropies_over_a_batch_has_no_targets_of_a_size():
+    facts = {"output": {"shape": [64, 10], "min": -2.0, "max": 2.0}}
+
+    for first, told in ((64 * 2.8, False), (64 * 12.0, True)):
+        assert (target_size(sight(recorded([first, first], facts=facts))) is not None) is told

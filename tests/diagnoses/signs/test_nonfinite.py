@@ -1,7 +1,13 @@
 import numpy as np
 
-from difflens.diagnoses.signs.nonfinite import broke_in_the_loss, came_from, is_sudden
-from difflens.testing.histories import falling, recorded
+from difflens.diagnoses.signs.nonfinite import (
+    broke_in_the_loss,
+    broke_inside,
+    came_from,
+    is_overflow,
+    is_sudden,
+)
+from difflens.testing.histories import falling, network, recorded
 
 CLASSES = {"output": {"shape": [64, 10], "min": -3.0, "max": 3.0}}
 
@@ -62,3 +68,32 @@ def test_what_breaks_behind_the_first_layer_did_not_come_in():
     assert came_from(recorded(losses, facts=CLASSES, act_mean=active, grad_l2=np.nan), 20) == (
         "operation"
     )
+
+
+def broken_gradient(layers, share, losses=None):
+    """Make a run in whose last gradients of some layers a share of the numbers is none."""
+    norms, counts = np.full((21, 12), 1e-2), np.array([each.count for each in network()])
+    hit = np.zeros((21, 12))
+    norms[20, layers], hit[20, layers] = np.inf, np.ceil(share * counts[layers])
+    return recorded(falling(21) if losses is None else losses, grad_l2=norms, grad_nonfinite=hit)
+
+
+def test_single_numbers_of_a_gradient_that_go_first_are_too_large_for_their_format():
+    assert is_overflow(broken_gradient([2, 4], 0.01))
+
+
+def test_a_gradient_that_goes_as_a_whole_or_with_its_loss_is_no_overflow():
+    assert not is_overflow(broken_gradient([2, 4], 1.0))
+    assert not is_overflow(broken_gradient(list(range(12)), 0.01))
+    assert not is_overflow(broken_gradient([2], 0.01, np.append(falling(20), np.nan)))
+    assert not is_overflow(recorded(falling(20)))
+
+
+def test_a_network_that_worked_and_breaks_inside_was_given_what_it_cannot_stand():
+    losses = np.append(falling(20), np.nan)
+    active = np.ones((21, 12))
+    active[20, 6:] = np.nan
+
+    assert broke_inside(recorded(losses, facts=CLASSES, act_mean=active), 20)
+    assert not broke_inside(recorded(losses, facts=CLASSES, act_mean=1.0), 20)
+    assert not broke_inside(recorded(losses[20:], facts=CLASSES, act_mean=active[20:]), 0)

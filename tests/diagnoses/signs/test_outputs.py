@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.outputs import explains_nothing
+from difflens.diagnoses.signs.outputs import explains_nothing, holds_for_nothing
 from difflens.diagnoses.signs.sight import sight
 from difflens.testing.histories import falling, level, recorded
 
@@ -22,3 +22,18 @@ def test_nothing_is_said_of_classes_nor_of_a_loss_that_falls():
         recorded(level(100, at=1.0), act_std=np.full(100, 1.0)),
     ):
         assert explains_nothing(sight(history), 50, 0.12) is None
+
+
+def looks(values, every=20):
+    return np.where(np.arange(len(values)) % every == every - 1, values, np.nan)
+
+
+@pytest.mark.parametrize(("spread", "held_back", "told"), [(0.4, (1.0, 1.0), True),
+                                                           (0.4, (1.0, 0.5), False),
+                                                           (1.5, (1.0, 1.0), False),
+                                                           (0.4, (9.0, 9.0), False)])  # fmt: skip
+def test_what_outputs_explain_by_heart_holds_for_nothing(spread, held_back, told):
+    values = looks(np.linspace(*held_back, 160))
+    history = recorded(level(160, at=1.0), act_std=spread, scalars={"val_loss": values})
+
+    assert (holds_for_nothing(sight(history), 100) is not None) is told

@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.radial import along, is_drawn_in, swelling
+from difflens.diagnoses.signs.radial import along, is_drawn_in, multiplied, swelling
 from difflens.diagnoses.signs.sight import sight
 from difflens.testing.histories import falling, level, recorded
 
 SGD = {"name": "SGD", "lr": 0.1, "momentum": 0.0}
 
 
-def grown(pace, losses=None, *, points=80, cosine=1.0, momentum=0.0, gradient=None):
+def grown(pace, losses=None, *, points=80, cosine=1.0, momentum=0.0, gradient=None, size=1.0):
     """Make weights that grow by `pace` a step, by steps of which a part goes along them."""
-    weights = np.exp(pace * np.arange(points))
-    before = np.concatenate([[1.0], weights[:-1]])
+    weights = size * np.exp(pace * np.arange(points))
+    before = np.concatenate([[size], weights[:-1]])
     # |w'|^2 = |w|^2 + 2 c |w| |u| + |u|^2, solved for |u|.
     steps = before * (np.sqrt(cosine**2 + (weights / before) ** 2 - 1) - cosine)
     pull = steps * (1 - momentum) / 0.1 if gradient is None else gradient
@@ -49,6 +49,11 @@ def test_other_growth_is_not(seen):
     assert swelling(seen) is None
 
 
+def test_weights_that_start_tiny_may_grow_until_they_are_of_a_usual_size():
+    assert swelling(grown(0.015, size=4.0)) is not None
+    assert swelling(grown(0.015, size=0.5)) is None
+
+
 def test_growth_that_slows_down_ends_by_itself():
     weights = 1 + np.log1p(np.arange(200) / 4)
     steps = np.diff(weights, prepend=1.0)
@@ -64,3 +69,28 @@ def test_first_steps_straight_towards_nothing_are_a_penalty_s():
         sight(recorded(level(40), weight_l2=weights, update_l2=weights * 0.05 / 0.95))
     )
     assert not is_drawn_in(sight(recorded(level(40))))
+
+
+def test_weights_that_grow_by_more_than_their_steps_are_multiplied():
+    weights = np.exp(0.02 * np.arange(40))
+
+    found = multiplied(sight(recorded(falling(40), weight_l2=weights, update_l2=5e-3)))
+
+    assert found.per_step == pytest.approx(0.02, rel=0.01)
+    assert found.since <= 1
+
+
+@pytest.mark.parametrize(
+    ("pace", "size", "facts"),
+    [
+        (0.02, 0.03, {}),  # their steps can have made it
+        (1e-3, 1e-5, {}),  # so slowly that nothing comes of it
+        (-0.02, 1e-3, {}),  # taken away
+        (0.02, 5e-3, {"estimated_weights": 2}),
+    ],
+)
+def test_weights_that_steps_can_have_made_are_not_multiplied(pace, size, facts):
+    weights = np.exp(pace * np.arange(40))
+    run = recorded(falling(40), weight_l2=weights, update_l2=size * weights, facts=facts)
+
+    assert multiplied(sight(run)) is None

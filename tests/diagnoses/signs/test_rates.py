@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.rates import hold, is_rising, is_summed, lower, raised
+from difflens.diagnoses.signs.rates import bound, hold, is_rising, is_summed, lower, raised
 from difflens.diagnoses.signs.sight import sight
 from difflens.testing.histories import falling, level, recorded
 
@@ -83,3 +83,24 @@ def test_steps_that_shrink_with_the_gradients_are_asked_to_begin_larger():
     )
 
     assert raised(plain, 1e-5) > raised(divided, 1e-5)
+
+
+def outgrown(times, first=0.01):
+    """Make a run whose gradients grow while its loss falls, until that breaks at step 100."""
+    norms = np.concatenate([np.ones(60), np.linspace(1.0, times, 60)])
+    losses = np.concatenate([falling(100, end=0.5), np.full(20, 9.0)])
+    return sight(recorded(losses, grad_l2=norms, update_l2=first * norms, scalars={"lr": 0.1}))
+
+
+def test_gradients_that_outgrow_the_loss_are_bounded_by_what_they_were():
+    seen = outgrown(30.0)
+
+    fix = bound(seen, 100, 0.03 * 6)
+
+    assert fix.code == "clip_gradients"
+    assert fix.parameters["max_norm"] == pytest.approx(12**0.5, rel=0.01)
+
+
+def test_gradients_that_grow_little_or_large_first_steps_ask_for_no_bound():
+    assert bound(outgrown(2.0), 100, 0.03 * 6) is None
+    assert bound(outgrown(30.0), 100, 1e-4) is None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...runs import Fix, RunFinding
-from ..signs.harms import broke, crawls, rests, rose, stood, stuck
+from ..signs.harms import Harm, broke, crawls, rests, rose, stood, stuck
 from ..signs.inputs import are_alike, input_size, swell, target_size
 from ..signs.limits import Limits
+from ..signs.losses import Losses
 from ..signs.nonfinite import broke_in_the_loss
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
 _DOWN = 0.9  # share by which a loss fell that does not suffer, however high it still is
 _HUGE = 1e3  # spread of inputs that may overflow by themselves
+_NEAR = (0.9, 1.1)  # of guessing
 
 
 def alike(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -42,7 +46,8 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
     given: Any = seen.history.fact("input")
     spread = input_size(seen)
     told = broke(seen.loss) or rose(seen.loss, 1.5) or stuck(seen.loss, 30)
-    told = told or stood(seen.loss, 30) or rests(seen.loss, 60) or crawls(seen.loss, 150)
+    told = told or stood(seen.loss, 30) or rests(seen.loss, 60)
+    told = told or _guesses(seen.loss, int(limit["points"])) or crawls(seen.loss, 150)
     if told is None or spread is None or limit["least_scale"] < spread < limit["scale"]:
         return []
     if told.kind == "broken" and broke_in_the_loss(seen.history):
@@ -70,6 +75,18 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("scale_inputs", {"targets": True} if large else {}),
         )
     ]  # fmt: skip
+
+
+def _guesses(loss: Losses, least: int) -> Harm | None:
+    """Is it at guessing after many points, however far above that it began?"""
+    if loss.chance is None or loss.n < least or loss.start <= loss.chance:
+        return None
+    low, high = (each * loss.chance for each in _NEAR)
+    late = np.percentile(loss.values[-loss.n // 2 :], (25, 75))
+    if not (low < late[0] and late[1] < high):
+        return None
+    said = f"the loss fell to {loss.now:.4g}, that of guessing, and stays there"
+    return Harm("rests", int(loss.steps[0]), loss.fall, said)
 
 
 def far_targets(seen: Sight, limit: Limits) -> list[RunFinding]:

@@ -15,8 +15,8 @@ from ..signs.held_back import (
     is_on_its_way,
 )
 from ..signs.limits import Limits
-from ..signs.losses import Losses
-from ..signs.outputs import explains_nothing
+from ..signs.losses import Losses, levels
+from ..signs.outputs import explains_nothing, holds_for_nothing
 from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
@@ -25,6 +25,8 @@ from .thinning import is_thinned
 
 _HOT = 2.0  # times guessing
 _LOST = 1.1  # times its best
+_TAUGHT = 0.8  # of guessing
+_WORSE = -0.1  # share by which a held-back loss falls: below, it rose, and does not rest
 
 
 def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -35,10 +37,12 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     pace = _healthy_pace(seen, limit)
     if pace is None or seen.is_warming_up or decay_that_wins(seen) is not None:
         return []
-    if is_on_its_way(held_back, loss):
+    if is_on_its_way(held_back, loss) or _was_taught(held_back, loss):
         return []
     # What is learned by heart is learned: neither a saddle nor a first plateau excuses it.
-    heart = blind and is_by_heart(held_back, loss, limit)
+    by_heart = holds_for_nothing(seen, int(limit["points"]))
+    varies = by_heart is not None and by_heart.figure > limit["explained"]
+    heart = varies or (blind and is_by_heart(held_back, loss, limit))
     if seen.is_waking and seen.layers.path < limit["path"] and not heart:
         return []
     told = (
@@ -48,7 +52,9 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     falls = not (blind or flat) and (fastest is None or fastest > limit["pace"])
     if falls or (held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]):
         told = None
-    told = told or explains_nothing(seen, _least(seen, limit, True, heart), limit["explained"])
+    least = _least(seen, limit, True, heart)
+    told = told or explains_nothing(seen, least, limit["explained"])
+    told = told or by_heart
     if told is None:
         return []
     why = why_nothing_is_learned(seen)
@@ -71,6 +77,14 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]  # fmt: skip
 
 
+def _was_taught(held_back: Losses | None, loss: Losses) -> bool:
+    """Was held-back data ever answered far better than by guessing? Then labels say something."""
+    if held_back is None or not held_back.n or loss.chance is None:
+        return False
+    begins = 0.7 * loss.chance <= loss.start <= 10 * loss.chance
+    return begins and float(held_back.values.min()) < _TAUGHT * loss.chance
+
+
 def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find training data that is answered far worse than held-back data, near guessing."""
     loss, held_back = seen.loss, held_back_loss(seen.history)
@@ -84,7 +98,7 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
     ratio, share = level / loss.now, loss.now / loss.chance
     if not limit["noisy"] <= share <= 1 or ratio > limit["cleaner"]:
         return []
-    if level > _LOST * float(held_back.values.min()):
+    if level > _LOST * float(held_back.values.min()) or _was_better(loss):
         return []  # it was better, and lost that again
     if loss.start > _HOT * loss.chance or is_thinned(seen):
         return []  # outputs that begin large take long to become small, with dropout longer
@@ -107,6 +121,11 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]  # fmt: skip
 
 
+def _was_better(loss: Losses) -> bool:
+    """Was the training loss lower for a while? Then its examples taught something."""
+    return bool(_LOST * levels(loss.values, loss.width).min() < loss.now)
+
+
 def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that fell a little below guessing and then, held-back data too, no further.
 
@@ -123,9 +142,11 @@ def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
     fell = 1 - float(np.median(half[-third:])) / max(float(np.median(half[:third])), 1e-300)
     lowest = float(held_back.values.min()) / loss.chance
     # Who knows which labels are frequent does better than guessing, of held-back data too.
-    if told is None or fell > limit["flat"] or not limit["noisy"] <= lowest < 1:
+    if told is None or not _WORSE < fell <= limit["flat"] or not limit["noisy"] <= lowest < 1:
         return []
-    if _healthy_pace(seen, limit) is None or seen.is_warming_up or seen.is_waking:
+    if _healthy_pace(seen, limit) is None or seen.is_warming_up:
+        return []
+    if seen.is_waking and seen.layers.path < limit["path"]:
         return []
     return [
         finding(

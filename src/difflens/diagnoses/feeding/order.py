@@ -8,10 +8,15 @@ from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
 from ..signs.leaps import leap, stays_out, update_before
 from ..signs.limits import Limits
+from ..signs.losses import Losses
 from ..signs.sawtooth import sawtooth
 from ..signs.sight import Sight
 from ..signs.succession import Succession, goes_apart, succession
 from ..signs.wording import above, finding
+from ..signs.writes import writes
+
+_NEXT = 1  # steps between a write to the weights and what the loss makes of it
+_FORGOTTEN = 30.0  # times the start, or guessing: what is forgotten costs less
 
 
 def in_order(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -83,7 +88,7 @@ def _rate_rises(seen: Sight) -> bool:
 def _sawtooth(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that falls and jumps up again and again."""
     found = sawtooth(seen.loss)
-    if found is None or found.jumps < limit["jumps"]:
+    if found is None or found.jumps < limit["jumps"] or _is_thrown(seen.loss):
         return []
     if found.skewness < limit["skew"] / (2 if found.is_regular else 1):
         return []
@@ -105,6 +110,11 @@ def _sawtooth(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]  # fmt: skip
 
 
+def _is_thrown(loss: Losses) -> bool:
+    """Did it leap beyond what answers that are sure and wrong cost? Then a step threw it."""
+    return float(loss.values.max()) > _FORGOTTEN * max(loss.size, loss.chance or 0.0)
+
+
 def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that leapt where no step was large, and stays out: what comes in is new to it.
 
@@ -120,6 +130,8 @@ def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     gradients = seen.layers.recent(seen.layers.gradient, 8)
     if grows or size is None or size > limit["usual"] or gradients is None:
         return []
+    if any(abs(each.step - found.step) <= _NEXT for each in writes(seen)):
+        return []  # the weights are others, not what comes in
     if not (gradients[seen.layers.trained] > 0).all():
         return []
     return [

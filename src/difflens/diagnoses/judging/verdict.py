@@ -31,7 +31,7 @@ EXPLAINS: dict[str, set[str]] = {
     "data": {"oscillating", "spike", "diverging", "slow", "plateau", "over-fit", "lr-high",
              "exploding", "nan", "dead"},
     "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead"},
-    "diverging": {"lr-high", "data", *_BLOWN},
+    "diverging": {"lr-high", "data", "plateau", *_BLOWN},
     "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
     "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",
                   "plateau", "over-fit", "data"},
@@ -163,10 +163,17 @@ def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:
     one that grows weights explains that nothing is learned any more.
     """
     if effect.name == "diverging":
-        return cause.name in _BEFORE_STEPS or not _is_told(effect, "scale_penalty")
-    if effect.name == "data":
-        return _is_told(cause, "fix_schedule") or _is_told(cause, "scale_penalty")
-    return _is_told(cause, "scale_penalty") or effect.name in {"oscillating", "spike"}
+        return cause.name in _BEFORE_STEPS or not _is_known(effect)
+    if effect.name in {"data", "plateau"}:
+        return _is_told(cause, "fix_schedule") or _is_known(cause)
+    return _is_known(cause) or effect.name in {"oscillating", "spike"}
+
+
+def _is_known(trend: RunFinding) -> bool:
+    """Is what drives it seen by itself: a pull along the weights, or a rate below zero?"""
+    rate = trend.evidence.get("lr")
+    pulled = _is_told(trend, "scale_penalty") or _is_told(trend, "leave_weights")
+    return pulled or (isinstance(rate, (int, float)) and rate < 0)
 
 
 def _is_told(each: RunFinding, code: str) -> bool:

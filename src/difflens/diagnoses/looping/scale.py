@@ -8,6 +8,7 @@ from typing import Any
 from ...runs import Fix, RunFinding
 from ..signs.harms import harm
 from ..signs.limits import Limits
+from ..signs.nonfinite import is_overflow
 from ..signs.sight import Sight
 from ..signs.wording import above, finding
 
@@ -35,7 +36,9 @@ def scaled(seen: Sight, limit: Limits) -> list[RunFinding]:
             "divided again, or are summed over many batches",
             advice=["divide the gradients by the scale of the loss before step(): unscale_()",
                     "call backward() on the loss that is reported"],
-            fix=Fix("unscale_gradients"),
+            # Divided or not, a scale that the format of gradients cannot hold breaks the run.
+            fix=Fix("scale_loss", {"factor": 1.0}) if is_overflow(seen.history)
+            else Fix("unscale_gradients"),
             signs=[above(times, limit["scaled"] / 2)],
         )
     ]  # fmt: skip

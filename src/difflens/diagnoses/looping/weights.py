@@ -18,6 +18,7 @@ _CAUSE = ("the weights are put back after the steps (an average, a checkpoint, a
 _ADVICE = ("look for code that writes to the weights beside the optimiser",
            "measure the model that is trained")  # fmt: skip
 
+_EXACT = 0.02  # of a step: what the epsilon of Adam and rounding take
 _LEAVE = Fix("leave_weights")
 
 
@@ -128,10 +129,12 @@ def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a first step that is several times what its gradient and the learning rate make.
 
     The first step of SGD is the rate times the gradient (Nesterov's at most twice that), and that
-    of Adam changes every weight by the rate.
+    of Adam changes every weight by the rate. Where that is known to the digit in every layer, a
+    step that is twice as large was made twice.
     """
-    times = _times(seen)
-    if times is None or times < limit["repeated"]:
+    found = _times(seen)
+    times = None if found is None else float(np.median(found))
+    if found is None or times is None or not (times >= limit["repeated"] or _is_twice(seen, found)):
         return []
     return [
         finding(
@@ -144,9 +147,19 @@ def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:
             "times, or something else moves the weights",
             advice=["hand every parameter to the optimiser once", "call step() once a batch"],
             fix=Fix("step_once"),
-            signs=[above(times, limit["repeated"] / 2)],
+            signs=[above(times, min(limit["repeated"], times) / 2)],
         )
     ]
+
+
+def _is_twice(seen: Sight, found: list[float]) -> bool:
+    """Is the first step of plain SGD or Adam exactly two of what it should be, in each layer?"""
+    given = seen.history.info.optimizer
+    if given.get("nesterov") is not False and str(given.get("name", "")).lower() != "adam":
+        return False
+    if seen.lr is None or len(seen.lr) < 2 or seen.lr[1] != seen.lr[0]:
+        return False  # a rate on its way may have been read a step too early, or too late
+    return bool(np.abs(np.array(found) / 2 - 1).max() < _EXACT)
 
 
 def _kept(seen: Sight) -> float:
@@ -156,8 +169,8 @@ def _kept(seen: Sight) -> float:
     return first if 0 < first < 1 else 1.0
 
 
-def _times(seen: Sight) -> float | None:
-    """Give the first update by what it should be; None of other optimisers, rates, and decay."""
+def _times(seen: Sight) -> list[float] | None:
+    """Give each first update by what it should be; None of other optimisers, rates, and decay."""
     given, course = seen.history.info.optimizer, seen.history.course
     updates, gradients = course.field("update_l2"), course.field("grad_l2")
     name, layers = str(given.get("name", "")).lower(), seen.history.info.layers
@@ -174,4 +187,4 @@ def _times(seen: Sight) -> float | None:
         if layer.trainable and gradients[0, i] > 0 and due > 0:
             found.append(float(updates[0, i] / (seen.lr[0] * due)))
     known = [each for each in found if np.isfinite(each)]
-    return float(np.median(known)) if len(known) > 1 else None
+    return known if len(known) > 1 else None

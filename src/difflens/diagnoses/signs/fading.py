@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .gates import gates
+from .gates import are_sigmoids_alone, gates
 from .harms import Harm
-from .layers import initial_scales
+from .layers import initial_scales, place
 from .losses import standstill
 from .sight import Sight
 from .silence import is_silent
@@ -17,6 +17,7 @@ BOUNDED = ("Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh", "LogSigmoid
 _LEAST = 3  # matrices of which fading can be told
 _POINTS = 10  # over which gradients must have been zero
 _LOUD = 10.0  # times what is faint: a layer that gets its gradient
+_SLOPE = 1e-3  # of the slope that a loss of such a size can have: batches leave a tenth and more
 FIRST = "first"  # the kind of harm by which gradients before the first update are judged
 
 
@@ -67,10 +68,31 @@ def tiny(seen: Sight, least: float, columns: Any) -> list[int]:
 
 def has_sigmoids(seen: Sight) -> bool:
     """Are there at least three layers of sigmoids, and are they no gates?"""
-    if gates(seen.layers, np.flatnonzero(seen.layers.trained)):
+    columns = np.flatnonzero(seen.layers.trained)
+    if are_sigmoids_alone(seen.layers, columns):
+        return True
+    if gates(seen.layers, columns):
         return False
     kinds = [layer.activation for layer in seen.history.info.layers if layer.role != "bias"]
-    return sum("igmoid" in kind for kind in kinds) >= 3
+    return sum("igmoid" in kind for kind in kinds) >= _LEAST
+
+
+def is_faint_at_the_end(seen: Sight, slope: float) -> bool:
+    """Is the gradient of the outputs' bias faint itself? Then nothing is lost on the way.
+
+    That bias gets the mean slope of the loss, whatever stands before it. Where that is next to
+    nothing (a temperature, a tiny weight), every layer gets little, and steps are small.
+    """
+    gradients, layers = seen.history.course.field("grad_l2"), seen.history.info.layers
+    biases = [i for i, layer in enumerate(layers) if layer.role == "bias" and layer.trainable
+              and "norm" not in layer.kind.lower()]  # fmt: skip
+    if gradients is None or not len(gradients) or not biases:
+        return False
+    last = max(biases, key=lambda i: place(layers, i))
+    ends = max(np.flatnonzero(seen.layers.trained), default=None)
+    if ends is None or place(layers, last)[0] < place(layers, seen.layers.matrices[int(ends)])[0]:
+        return False
+    return bool(0 < np.nanmedian(gradients[:_POINTS, last]) < _SLOPE * slope)
 
 
 def are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:

@@ -15,6 +15,7 @@ from .layers import Layers
 from .sight import Sight
 
 _ASKING = frozenset({"query", "key", "q_proj", "k_proj", "to_q", "to_k", "wq", "wk"})
+_LEAST = 3  # matrices of a stack
 _SERIES = 0.5  # of a signal: what all gates along the way should let through together
 
 
@@ -24,9 +25,27 @@ def gates(layers: Layers, columns: Any) -> list[int]:
     The last matrix scores and is not counted. Where every hidden layer ends in a sigmoid, these
     are its non-linearities.
     """
+    if are_sigmoids_alone(layers, columns):
+        return []
     found = [place for place, column in enumerate(columns[:-1])
              if "igmoid" in layers.of(int(column)).activation]  # fmt: skip
     return found if len(found) <= len(columns) - 1 - len(found) else []
+
+
+def are_sigmoids_alone(layers: Layers, columns: Any) -> bool:
+    """Are sigmoids the only non-linearities, and does the first matrix, alone in its place, end so?
+
+    Behind a pool or a sum a sigmoid belongs to no layer, so that others may seem to have none. A
+    gate has the layer that it multiplies beside it.
+    """
+    named: Any = layers.history.fact("activations")
+    if not isinstance(named, (list, tuple)) or not named or len(columns) <= _LEAST:
+        return False
+    places = [layers.of(int(each)).name.rpartition(".")[0].rpartition(".") for each in columns]
+    first = "igmoid" in layers.of(int(columns[0])).activation
+    # Modules that are numbered stand one behind the other.
+    beside = [each for each in places[1:] if each[0] == places[0][0] and not each[2].isdigit()]
+    return first and not beside and all("igmoid" in str(each) for each in named)
 
 
 def asking(layers: Layers, columns: Any) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from .limits import Limits
 from .losses import Losses
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ...history.history import History
 
 
@@ -19,6 +21,7 @@ _BETTER = 0.97  # of its best before: a held-back loss that is on its way down s
 _AROUND, _ALIKE = 10, 2.0  # points about the first held-back value, times as much or as little
 _NEAR = 3.0  # times the start of a training loss: a first held-back loss that is of its kind
 _LAST = 3  # values that say where it is
+_LOWER = 0.99  # of the look before: it gets better
 _LOOKS = 6  # looks after which a held-back loss should be below guessing
 _WORSE, _SINKS = 1.3, 0.5  # times guessing; of its first value: one that comes down soon
 _SOURED = 1.3  # times its best
@@ -61,11 +64,21 @@ def is_by_heart(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:
     """Did the training loss leave a held-back loss behind that is no better than guessing?"""
     if held_back is None or held_back.n < limit["blind_values"] or loss.chance is None:
         return False
-    if held_back.values.min() <= limit["blind"] * loss.chance:
+    values = held_back.values
+    if values.min() <= limit["blind"] * loss.chance or _gets_better(values):
         return False
     # Of the same time: between two held-back values a run that learns gets far.
     then = loss.values[loss.steps <= held_back.steps[-1]][-10:]
     return bool(np.median(then) < limit["blind_gap"] * held_back.values[-1])
+
+
+def _gets_better(values: NDArray[Any]) -> bool:
+    """Is each look better than the one before? What is learned by heart makes them worse.
+
+    Held-back data may cost more all along, and more than guessing among the outputs: where it is
+    measured among more answers than a batch has.
+    """
+    return len(values) > 1 and bool((values[1:] < _LOWER * values[:-1]).all())
 
 
 def is_flat(held_back: Losses | None, limit: Limits) -> bool:

@@ -18,6 +18,7 @@ _BEFORE, _LEAST = 20, 8  # points of the course before: at most, at least
 _MOVED = 0.3  # update by weight of the steps before: larger ones may have done it
 
 
+_LEAST_ENTROPY = 0.9  # of guessing: first outputs know nothing
 _ALIKE = 1e-6  # of the inputs themselves: what is left of the spread of examples that are alike
 TOO_SMALL = 0.03  # spread or mean of inputs of which initial weights make next to nothing
 
@@ -108,4 +109,6 @@ def _may_be_entropy(seen: Sight) -> bool:
     loss = seen.loss
     if loss.chance is None:
         return False
-    return loss.is_of_outputs or is_a_sum(loss.chance / float(loss.values[0]), seen.history)
+    one = float(loss.values[0]) / (seen.batch or 1)
+    summed = one >= _LEAST_ENTROPY * loss.chance and loss.could_cost(one)
+    return loss.is_of_outputs or summed or is_a_sum(loss.chance / loss.values[0], seen.history)

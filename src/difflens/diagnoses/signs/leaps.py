@@ -23,6 +23,9 @@ LEAP = {
 _ALONE = 2.0  # times the steps before it and after it
 _KICK = 5.0  # times the rate before and after: schedules do not do that
 _NEAR = 4  # points before the leap in which a step is looked for
+_AT_ONCE, _FAR = 30.0, 10.0  # times the loss before: no small leap right behind, and a while later
+_PAUSE = 3  # points behind a step: right behind it, and again a while later
+_HALF = 0.5  # of what had been won, and of the way back
 
 
 class Leap(NamedTuple):
@@ -64,6 +67,27 @@ def stays_out(loss: Losses, at: int, points: int, level: float, before: int = 20
     return len(after) >= points and float(np.median(after[-4:])) > max(highest, level * loss.start)
 
 
+def undid(loss: Losses, step: int, before: int = 20) -> bool:
+    """Did what came behind a step undo what was learned, or is it on its way back?
+
+    A single step that was too large throws many a run up that then heals in a few points. So the
+    loss must be far above what it was a while later, or half of what it had won must be lost and
+    less than half of the way back be made by then.
+    """
+    at = int(np.searchsorted(loss.steps, step, side="right"))
+    usual = float(np.median(loss.values[max(at - 1 - before, 0) : max(at - 1, 1)]))
+    first, later = loss.values[at : at + _PAUSE], loss.values[at + _PAUSE : at + 2 * _PAUSE]
+    if len(first) < _PAUSE or usual <= 0:
+        return False
+    thrown = float(np.median(first))
+    if len(later) < _PAUSE or loss.broken is not None:
+        return thrown > _AT_ONCE * usual
+    level = float(np.median(later))
+    lost, back = level - usual, thrown - level
+    away = lost >= _HALF * (loss.start - usual) and back <= _HALF * (thrown - usual)
+    return level > _FAR * usual or (lost > 0 and away)
+
+
 def update_before(seen: Sight, step: int) -> tuple[float | None, int | None, list[str]]:
     """Give the largest update of the points before a leap, by the usual one, and its layers.
 
@@ -84,11 +108,12 @@ def update_before(seen: Sight, step: int) -> tuple[float | None, int | None, lis
     return size, int(seen.steps[at]), seen.layers.named(columns)
 
 
-def is_alone(seen: Sight, where: int | None) -> bool:
+def is_alone(seen: Sight, where: int | None, leapt: int | None = None) -> bool:
     """Was the step larger than all before it, and than those that follow?
 
     A warm restart takes the steps up to where they were before, and there they stay. A rate that
-    is too high, or climbs, goes on as well.
+    is too high, or climbs, goes on as well. Where the loss leapt right behind it, at a rate that
+    stays the same, steps that follow answer to the leap, and say nothing.
     """
     typical = seen.layers.typical_update
     if typical is None or where is None:
@@ -99,7 +124,16 @@ def is_alone(seen: Sight, where: int | None) -> bool:
     size, before, after = typical[place], typical[:place], typical[place + 1 : place + 4]
     highest = float(before[np.isfinite(before)].max(initial=0.0))
     follows = after[np.isfinite(after)]
-    return bool(size > _ALONE * highest and len(follows) and size > _ALONE * np.median(follows))
+    if size <= _ALONE * highest or not len(follows):
+        return False
+    at_once = place + 1 < seen.points and leapt == int(seen.steps[place + 1])
+    return bool((at_once and _is_steady(seen, place)) or size > _ALONE * np.median(follows))
+
+
+def _is_steady(seen: Sight, place: int) -> bool:
+    """Is the learning rate known there, and about the one before?"""
+    rates = seen.lr
+    return rates is not None and place > 0 and bool(rates[place] < _ALONE * rates[place - 1])
 
 
 def is_kick(seen: Sight, where: int) -> bool:
@@ -119,6 +153,7 @@ def kicks(rates: NDArray[Any]) -> list[int]:
     if len(rates) < 3:
         return []
     with np.errstate(invalid="ignore"):
-        found = rates[1:-1] > _KICK * np.maximum(rates[:-2], rates[2:])
+        beside = np.maximum(rates[:-2], rates[2:])
+        found = (rates[1:-1] > _KICK * beside) & (rates[1:-1] > 0)
         at_once = rates[0] > _KICK * max(rates[1:3]) and max(rates[1:3]) < _KICK * min(rates[1:3])
     return [0] * bool(at_once) + [int(at) + 1 for at in np.flatnonzero(found)]

@@ -102,9 +102,13 @@ class Losses(NamedTuple):
 
         A cross entropy of outputs that lie within s is at most ln(classes) + s.
         """
-        if self.chance is None or self.spread is None or not self.n:
+        return bool(self.n) and self.could_cost(float(self.values[0]))
+
+    def could_cost(self, value: float) -> bool:
+        """Can a cross entropy of the first outputs be as large as this?"""
+        if self.chance is None or self.spread is None:
             return False
-        return bool(self.values[0] <= 1.5 * (self.chance + self.spread))
+        return value <= 1.5 * (self.chance + self.spread)
 
     @property
     def reference(self) -> float:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...history.history import History
 
 _GUESSED = 0.85  # of guessing: weights that are not trained do not score better on average
+_FEW = 0.5  # of the numbers of a gradient, and of the gradients
 _GROWN = 10  # times the first loss: one that is beyond it had grown before it broke
 
 
@@ -45,6 +46,37 @@ def is_sudden(history: History, since: int) -> bool:
     if not len(before):
         return True
     return float(before[-3:].max()) < _GROWN * max(abs(float(before[0])), 1e-300)
+
+
+def is_overflow(history: History) -> bool:
+    """Were single numbers of a gradient the first to go, below a loss that was one?
+
+    What a number format cannot hold are the largest, a few here and there. A slope without an end
+    (a root at zero) takes all that is before it along.
+    """
+    at = int(np.searchsorted(history.course.steps, first_layers(history)[0] or 0))
+    loss, hit = history.course.scalar("loss"), history.course.field("grad_nonfinite")
+    if first_layers(history)[0] is None or loss is None or hit is None or at >= len(loss):
+        return False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(hit[at] / history.course.counts)
+    forward = bool(np.isfinite(loss[at])) and _is_finite(history, "act_mean", at)
+    return forward and 0 < float(shares.max()) < _FEW and float((shares > 0).mean()) < _FEW
+
+
+def broke_inside(history: History, since: int) -> bool:
+    """Did a network that had worked so far give what is no number, before any loss was taken?
+
+    Its operations stand what they were given until then, so that batch was unlike the others: a
+    mean over no words.
+    """
+    at = int(np.searchsorted(history.course.steps, since))
+    active = history.course.field("act_mean")
+    if at == 0 or active is None or at >= len(active) or not is_sudden(history, since):
+        return False
+    known = ~history.course.missing("act_mean")
+    return bool(np.isfinite(active[at - 1][known[at - 1]]).all()
+                and not np.isfinite(active[at][known[at]]).all())  # fmt: skip
 
 
 def came_from(history: History, since: int) -> str:

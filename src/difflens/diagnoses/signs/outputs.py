@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from .harms import Harm
+from .held_back import held_back_loss
 from .sight import Sight
 
 _RECENT = 20  # points over which outputs are looked at
+_LOOKS = 6  # held-back values
+_NO_BETTER = 0.9  # of the held-back loss early on
+_HIGH = 0.6  # of the start: a regression that learned something is lower
+_BY_HEART = 0.4  # share of the targets trained on that outputs explain which hold for nothing
 _FLAT = 0.05  # of the level: what a loss that stands may still fall over a sixth of the run
 
 
@@ -26,6 +31,26 @@ def explains_nothing(seen: Sight, least: int, share: float) -> Harm | None:
         return None
     said = f"the outputs explain {part:.0%} of the targets, and the loss stands at {loss.now:.4g}"
     return Harm("constant", int(loss.steps[0]), part, said)
+
+
+def holds_for_nothing(seen: Sight, least: int) -> Harm | None:
+    """Do a regression's outputs vary by heart alone: held-back data gets nothing of it?
+
+    Its outputs may explain some of the targets they were trained on. The held-back loss, about
+    where training began and no better late than early, says that none of it holds.
+    """
+    loss, held_back = seen.loss, held_back_loss(seen.history)
+    if loss.chance is not None or held_back is None or held_back.n < _LOOKS or loss.n < least:
+        return None
+    early = float(np.median(held_back.values[: held_back.n // 3]))
+    late = float(np.median(held_back.values[held_back.n // 2 :]))
+    part, start = explained(seen), loss.start
+    if part is None or not 0 < _NO_BETTER * early < late or loss.now < _HIGH * start:
+        return None
+    if part > _BY_HEART or not _HIGH * start < late < start / _HIGH:
+        return None
+    said = f"the held-back loss is at {late:.4g}, no better than early on, and training at "
+    return Harm("constant", int(loss.steps[0]), part, said + f"{loss.now:.4g}")
 
 
 def explained(seen: Sight) -> float | None:

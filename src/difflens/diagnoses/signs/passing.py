@@ -44,7 +44,8 @@ def why(seen: Sight, columns: Any) -> Why:
     if bounded:
         said = ("replace sigmoid or tanh by ReLU or GELU", *_USUAL)
         return Why("its non-linearity saturates", said, _fitted(seen, bounded), [], [])
-    return Why("its weights are small", _USUAL, _fitted(seen, bounded), [], [])
+    fix = _held(seen, columns) or _fitted(seen, bounded)
+    return Why("its weights are small", _USUAL, fix, [], [])
 
 
 def _opened(seen: Sight, columns: Any) -> Fix:
@@ -60,6 +61,19 @@ def _opened(seen: Sight, columns: Any) -> Fix:
     scheme = "kaiming" if has_rectifiers(seen) else "xavier"
     bias = open_bias(series) if series <= _DEEP else 0.0
     return Fix("reinitialise", {"scheme": scheme, "layers": [], "gate_bias": bias})
+
+
+def _held(seen: Sight, columns: Any) -> Fix | None:
+    """Ask for norms in a deep stack of filters that has none.
+
+    Whatever takes from the signal on the way (weights, a shortcut that passes on a part), a norm
+    holds its size; weights of the right size mend weights alone.
+    """
+    layers = [seen.layers.of(int(column)) for column in columns]
+    filters = sum("conv" in layer.kind.lower() for layer in layers)
+    if filters <= _DEEP or seen.history.fact("norm_layers"):
+        return None
+    return Fix("add_normalisation", {"kind": "batch"})
 
 
 def _fitted(seen: Sight, bounded: bool) -> Fix:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .layers import median
+from .layers import initial_scales, median
 from .losses import levels
 from .rates import momentum
 from .sight import Sight
@@ -27,7 +27,9 @@ _SIGNS = 0.8  # cosine of weights and their signs: optimisers that divide gradie
 _INWARD = -0.6  # the same of first steps: healthy ones stay above -0.4
 _TORN = 0.5  # of the weights
 _FIRST = 5  # points: momentum makes weights swing about nothing, soon
+_USUAL = 0.5  # of kaiming: frameworks start at 0.4, and by then it grew by a half
 _GROWN = 1.5  # times their first size
+_BEYOND, _MOST = 1.1, 0.6  # times all steps: rounding stays below 1.01; share of the matrices
 _DOUBLES = 100  # steps within which their size doubles, at this pace
 _SLOWER = 0.8  # of the pace before: what ends by itself slows down (ln t, where classes part)
 _STRONGEST = 2.0  # gradient by weight
@@ -80,11 +82,40 @@ def swelling(seen: Sight) -> Swelling | None:
     for first in found[found > _POINTS]:
         last = int(first) + _POINTS - 1
         pace = _lasting_pace(grown, seen.steps, last)
+        if _is_small(seen, grown[last]):
+            continue
         still = _still_falls(seen, int(seen.steps[last])) or not _is_fed(seen, int(first), last)
         if pace is not None and not still:
             usual = float(np.median(median(cosine[first : last + 1], axis=1)))
             return Swelling(int(seen.steps[first]), pace, usual, float(np.exp(grown[last])))
     return None
+
+
+def multiplied(seen: Sight) -> Swelling | None:
+    """Find weights that all grow at one pace, by more than their steps: no optimiser does that.
+
+    |w'| - |w| is at most the size of the step. What is beyond it was written by something else.
+    """
+    weights, updates = seen.layers.field("weight_l2"), seen.layers.field("update_l2")
+    chosen = seen.layers.trained
+    if weights is None or updates is None or len(weights) <= _POINTS or chosen.sum() < 2:
+        return None
+    if seen.history.fact("estimated_weights"):
+        return None
+    sizes = weights[:, chosen].astype(np.float64)
+    taken = np.cumsum(updates[:, chosen].astype(np.float64), axis=0)
+    with np.errstate(all="ignore"):
+        grown = sizes[_POINTS:] - sizes[:-_POINTS]
+        beyond = grown > _BEYOND * (taken[_POINTS:] - taken[:-_POINTS])
+        paces = np.log(sizes[_POINTS:] / sizes[:-_POINTS]) / _POINTS
+    whole = seen.steps[_POINTS:] - seen.steps[:-_POINTS] == _POINTS
+    fast = median(paces, axis=1) * _DOUBLES > np.log(2)
+    found = np.flatnonzero((beyond.mean(axis=1) > _MOST) & whole & fast)
+    if not len(found):
+        return None
+    first = int(found[0])
+    times = float(median(sizes[first + _POINTS] / sizes[0], axis=0))
+    return Swelling(int(seen.steps[first]), float(median(paces[first], axis=0)), 1.0, times)
 
 
 def is_drawn_in(seen: Sight) -> bool:
@@ -142,3 +173,11 @@ def _still_falls(seen: Sight, step: int) -> bool:
     if len(course) <= _POINTS:
         return True
     return bool(course[-1] < _FALLS * course[:-_POINTS].min())
+
+
+def _is_small(seen: Sight, grown: float) -> bool:
+    """Are weights that grew still small beside what a network starts from? Then they had to."""
+    scales = initial_scales(seen.layers)
+    if not len(scales):
+        return False
+    return bool(np.nanmedian(scales[seen.layers.trained]) * np.exp(grown) < _USUAL)

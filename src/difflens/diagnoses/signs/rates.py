@@ -21,6 +21,7 @@ _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
 ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
 _BEGIN, _STEADY = 3.0, 2.0  # times a sound step: what plain SGD begins with, what others take
+_OUTGROWN = 3.0  # times the growth of the loss: gradients of a healthy run grow about as it does
 _HELD = 0.25  # of the rate at the lowest loss: at half of it 26 of 30 ramps were mended
 
 
@@ -113,6 +114,30 @@ def hold(seen: Sight) -> Fix | None:
     if before is None or after is None or after < _CLIMBED * before:
         return None
     return Fix("fix_schedule", {"hold": _HELD * before})
+
+
+def bound(seen: Sight, since: int, sound: float) -> Fix | None:
+    """Ask for gradients to be clipped, where first steps were sound and gradients outgrew them.
+
+    Where the rate is what it was, and gradients grew many times as much as the loss did before it
+    suffered, something multiplies them (a scale that is never divided out): a lower rate would
+    only put the harm off. None where that is not so.
+    """
+    norms, typical, loss = seen.history.course.global_norm(), seen.layers.typical_update, seen.loss
+    if norms is None or typical is None or hold(seen) is not None or momentum(seen) >= 1:
+        return None
+    first = typical[:_LEVEL]
+    if not np.isfinite(first).all() or float(first.max(initial=0.0)) >= sound:
+        return None
+    early = (seen.steps < since) & np.isfinite(norms)
+    course, height = levels(norms[early], _LEVEL), levels(loss.values[loss.steps < since], _LEVEL)
+    if len(course) <= _LEVEL or not len(height):
+        return None
+    lowest = float(course[:-_LEVEL].min())
+    rise = float(height[-1] / max(float(height.min()), 1e-300))
+    if lowest <= 0 or float(course[-1]) < _OUTGROWN * max(rise, 1.0) * lowest:
+        return None
+    return Fix("clip_gradients", {"max_norm": float(f"{lowest:.3g}")})
 
 
 def _height(seen: Sight, chosen: Any) -> float | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 RECURRENT = ("RNN", "RNNCell", "SimpleRNN", "GRU", "GRUCell", "LSTM", "LSTMCell")
 _GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
+GATED = tuple(_GATES)
 _FAR_OUT = 1.5  # of one gate's biases: frameworks start at 0 or 1
 _PLAIN = ("RNN", "RNNCell", "SimpleRNN")
 

@@ -40,6 +40,18 @@ def starved(seen: Sight) -> list[int]:
     return sorted(before, key=lambda i: place(layers, i), reverse=True)
 
 
+def is_out_of_reach(seen: Sight) -> bool:
+    """Did the first matrices never get any gradient, from before the first update, but others did?
+
+    Whatever stands between was so before a step was made: no step did it.
+    """
+    gradients = seen.layers.field("grad_l2")
+    if gradients is None or len(gradients) < _POINTS or not seen.layers.trained.any():
+        return False
+    silent = (gradients[:, seen.layers.trained] == 0).all(axis=0)
+    return bool(silent[0] and not silent.all())
+
+
 def is_barred(seen: Sight, columns: list[int]) -> bool:
     """Is every matrix before these silent as well? Else what is dead is a branch that may rest."""
     gradients, layers = seen.history.course.field("grad_l2"), seen.history.info.layers

@@ -1,0 +1,117 @@
+"""A part of the loss that silences a layer: what it says becomes the same for every example.
+
+A term that pulls a code to a prior, or activations to zero, is at its best where the layer says
+nothing. Where it outweighs the rest, the layer's outputs shrink by far more than its weights, and
+what lies behind it goes on by biases and by noise: the outputs do not shrink.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...runs import Fix, RunFinding
+from ..signs.held_back import held_back_loss
+from ..signs.limits import Limits
+from ..signs.sight import Sight
+from ..signs.wording import above, below, finding
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FIRST, _RECENT = 3, 20  # points of a spread: when it is first known, and of late
+_KEPT = 0.5  # of its weights: a layer with less was made small itself
+_LOOKS, _STILL = 4, 0.05  # held-back looks, and what they may fall over the latter half
+_PART = 0.3  # of the gradient: what a term may pull with that is to hold, not to rule
+_HIGH = 10.0  # times guessing, or the usual: outputs that begin so large shrink by themselves
+
+
+class Silenced(NamedTuple):
+    """Layers that fell silent, by how much, how far the outputs are above them, and who pulls."""
+
+    layers: list[str]
+    left: float
+    below_outputs: float
+    pull: float  # first gradient of the output layer by the strongest up to these
+
+
+def silenced(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find layers whose outputs went to nothing while those of the network did not."""
+    if seen.loss.n < limit["silenced_points"] or not _stands(seen):
+        return []
+    found = _silenced(seen, limit)
+    if found is None:
+        return []
+    factor = _PART * found.pull
+    return [
+        finding(
+            "loss-pairing",
+            "warning",
+            f"what {found.layers[0]} gives shrank to {found.left:.2g} of what it was, its weights "
+            f"did not, and the network's outputs are {found.below_outputs:.2g} times as large: "
+            "they no longer hang on it",
+            {"left": found.left, "silenced_threshold": limit["silenced"],
+             "outputs_by_layer": found.below_outputs, "output_by_strongest_gradient": found.pull,
+             "pull_threshold": limit["pull"]},
+            since=int(seen.loss.steps[0]),
+            cause="a term of the loss that is least where this layer says nothing (a prior, a "
+            "penalty on activations) outweighs the one that needs it",
+            advice=[f"weigh that term by {factor:.2g} of what it has, or let it grow from zero",
+                    "print each term of the loss by itself",
+                    "allow each code some information for nothing (free bits)"],
+            signs=[below(found.left, limit["silenced"]),
+                   above(found.below_outputs, limit["silenced_gap"] / 2)],
+            layers=found.layers,
+            fix=Fix("scale_penalty", {"factor": factor}),
+        )
+    ]  # fmt: skip
+
+
+def _stands(seen: Sight) -> bool:
+    """Has the held-back loss stood over the latter half, and did the loss begin as usual?"""
+    held_back, loss = held_back_loss(seen.history), seen.loss
+    if held_back is None or held_back.n < _LOOKS or loss.is_learned or loss.start <= 0:
+        return False
+    if loss.start > _HIGH * (loss.chance or loss.start) or loss.now > loss.start:
+        return False
+    half = held_back.values[held_back.n // 2 :]
+    third = max(len(half) // 3, 1)
+    early, late = float(np.median(half[:third])), float(np.median(half[-third:]))
+    return early > 0 and early - late < _STILL * early
+
+
+def _silenced(seen: Sight, limit: Limits) -> Silenced | None:
+    spread, weights, gradients = (
+        seen.history.course.field(name) for name in ("act_std", "weight_l2", "grad_l2")
+    )
+    if spread is None or weights is None or gradients is None:
+        return None
+    known = [i for i in range(spread.shape[1]) if np.isfinite(spread[:, i]).sum() > _RECENT]
+    if len(known) < 2:
+        return None
+    out = _late(spread[:, known[-1]])
+    found = [(_left(spread[:, i], weights[:, i]), out / _late(spread[:, i]), i) for i in known[:-1]]
+    silent = sorted(each for each in found
+                    if each[0] < limit["silenced"] and each[1] > limit["silenced_gap"])  # fmt: skip
+    if not silent or not all(gradients[-1, i] > 0 for _, _, i in silent):
+        return None  # no gradient: these are dead
+    left, gap, at = silent[0]
+    first = np.nan_to_num(gradients[0], posinf=0.0)
+    pull = float(first[known[-1]]) / max(float(first[: at + 1].max()), 1e-30)
+    names = [seen.history.info.layers[i].name for _, _, i in silent]
+    return Silenced(names, left, gap, pull) if 0 < pull < limit["pull"] else None
+
+
+def _left(spread: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Give what is left of a layer's spread, by its weights; 1 where these changed by much."""
+    at = np.flatnonzero(np.isfinite(spread))[:_FIRST]
+    kept = _late(weights) / max(float(np.median(weights[at])), 1e-30)
+    if not _KEPT < kept < 1 / _KEPT:
+        return 1.0
+    return _late(spread) / max(float(np.median(spread[at])) * kept, 1e-30)
+
+
+def _late(values: NDArray[Any]) -> float:
+    known = values[np.isfinite(values)][-_RECENT:]
+    return max(float(np.median(known)), 1e-30) if len(known) else 1e-30

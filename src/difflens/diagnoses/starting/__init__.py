@@ -1,0 +1,1 @@
+"""What is wrong with a network before its first step."""
