@@ -14,6 +14,7 @@ from .feeding.forgetting import forgotten
 from .feeding.inputs import alike, far_targets, swelled, unscaled
 from .feeding.labels import frequent, labels, noisy
 from .feeding.order import changed, in_order
+from .feeding.thinning import is_drowned
 from .signs.inputs import TOO_SMALL
 from .signs.leaps import LEAP
 from .signs.limits import Limits
@@ -88,6 +89,8 @@ def data(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("data", policy, THRESHOLDS)
     seen = sight(history)
     found = alike(seen, limit) or unscaled(seen, limit) or swelled(seen) or in_order(seen, limit)
-    found = found or changed(seen, limit) or far_targets(seen, limit) or labels(seen, limit)
-    found = found or forgotten(seen, limit) or neglected(seen, limit)
+    found = found or changed(seen, limit) or far_targets(seen, limit)
+    if not found and is_drowned(seen):
+        return  # whatever the labels are, hardly any of an example gets through
+    found = found or labels(seen, limit) or forgotten(seen, limit) or neglected(seen, limit)
     yield from found or elsewhere(seen, limit) or noisy(seen, limit) or frequent(seen, limit)

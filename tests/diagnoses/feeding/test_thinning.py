@@ -45,3 +45,11 @@ def test_dropout_that_was_recorded_and_drowns_what_passes_is_told_by_itself():
 def test_strong_dropout_that_does_no_harm_is_a_choice():
     assert asked("plateau", run(end=0.5, better=1.0, dropout=0.8)) == []
     assert asked("plateau", run(better=1.0, dropout=0.5)) == []
+
+
+def test_nor_are_labels_doubted_where_nothing_is_learned_at_all():
+    flat = {"start": 2.31, "end": 2.3, "better": 1.0}
+
+    assert [each.name for each in asked("data", run(**flat))] == ["data"]
+    assert asked("data", run(**flat, dropout=0.9)) == []
+    assert only("plateau", run(**flat, dropout=0.9)).fix.code == "lower_dropout"

@@ -36,7 +36,7 @@ def thinned(seen: Sight) -> list[RunFinding]:
 
 def _drowned(seen: Sight) -> list[RunFinding]:
     noise, told = _noise(seen), crawls(seen.loss, _POINTS)
-    if noise < _DROWNED or told is None:
+    if told is None or not is_drowned(seen):
         return []
     dropped = noise / (1 + noise)
     return [
@@ -91,7 +91,12 @@ def _inferred(seen: Sight) -> list[RunFinding]:
 
 def is_thinned(seen: Sight) -> bool:
     """Is it the network that is noisy, and not what it is given?"""
-    return _noise(seen) >= _DROWNED or _held_apart(seen) is not None
+    return _held_apart(seen) is not None
+
+
+def is_drowned(seen: Sight) -> bool:
+    """Does recorded dropout put more noise into the network than it leaves of the signal?"""
+    return _noise(seen) >= _DROWNED
 
 
 def _held_apart(seen: Sight) -> Proportions | None:
