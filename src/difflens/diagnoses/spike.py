@@ -12,7 +12,7 @@ from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
 from .signs.harms import harm
 from .signs.inputs import swell
-from .signs.leaps import LEAP, Leap, is_alone, kicks, leap, stays_out, undid, update_before
+from .signs.leaps import LEAP, Leap, is_alone, kicks, leap, stays_out, update_before
 from .signs.limits import Limits
 from .signs.losses import levels
 from .signs.sight import Sight, sight
@@ -56,7 +56,6 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     at, step, height, deviations = found
     size, where, names = update_before(seen, step)
     caused = size is not None and size >= limit["update"] and is_alone(seen, where, step)
-    caused = caused and where is not None and undid(loss, where)
     batch = not caused and _is_bad_batch(seen, limit, found, size)
     severity = _severity(seen, limit, at, caused or batch)
     yield finding(
@@ -128,7 +127,7 @@ def _known(seen: Sight, limit: Limits) -> RunFinding | None:
             continue
         late = float(levels(after, min(5, len(after))).max())
         height = late / max(float(np.median(before)), 1e-300)
-        if height > limit["known_rise"] and late > float(before.max()) and undid(loss, step):
+        if height > limit["known_rise"] and late > float(before.max()):
             said = f"the loss rose to {height:.3g} times what it was"
             figures = {"height_by_usual": height, "known_rise_threshold": limit["known_rise"]}
             return _of_a_step(step, what, said, above(height, 1.0), figures)

@@ -7,7 +7,6 @@ from difflens.diagnoses.signs.leaps import (
     kicks,
     leap,
     stays_out,
-    undid,
     update_before,
 )
 from difflens.diagnoses.signs.limits import Limits
@@ -68,23 +67,6 @@ def test_a_first_rate_far_above_the_next_is_a_kick_and_a_decay_is_none():
     assert kicks(np.array([3.0, 0.01, 0.01, 0.01])) == [0]
     assert kicks(np.array([3.0, 0.3, 0.03, 0.003])) == []
     assert kicks(np.array([0.01, 0.01, 3.0, 0.01])) == [2]
-
-
-@pytest.mark.parametrize(
-    ("behind", "undone"),
-    [
-        (np.full(10, 2.0), True),  # most of what was won is lost, and stays so
-        (0.2 + 2.0 * 0.6 ** np.arange(10), False),  # on its way back
-        (np.full(10, 0.5), False),  # a small leap
-        (50.0 * 0.8 ** np.arange(10), True),  # on its way back from far
-        (np.full(3, 50.0), True),  # so far that nothing need be waited for
-        (np.full(3, 2.0), False),
-    ],
-)
-def test_a_leap_undoes_what_was_learned_where_it_is_far_or_does_not_come_back(behind, undone):
-    losses = np.concatenate([falling(60, end=0.2), behind])
-
-    assert undid(sight(recorded(losses)).loss, 59) is undone
 
 
 def test_a_rate_that_goes_below_zero_leaps_nowhere():

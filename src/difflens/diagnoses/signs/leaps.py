@@ -23,9 +23,6 @@ LEAP = {
 _ALONE = 2.0  # times the steps before it and after it
 _KICK = 5.0  # times the rate before and after: schedules do not do that
 _NEAR = 4  # points before the leap in which a step is looked for
-_AT_ONCE, _FAR = 30.0, 10.0  # times the loss before: no small leap right behind, and a while later
-_PAUSE = 3  # points behind a step: right behind it, and again a while later
-_HALF = 0.5  # of what had been won, and of the way back
 
 
 class Leap(NamedTuple):
@@ -65,27 +62,6 @@ def stays_out(loss: Losses, at: int, points: int, level: float, before: int = 20
     after = loss.values[at : at + points]
     highest = float(loss.values[max(at - before, 0) : at].max())
     return len(after) >= points and float(np.median(after[-4:])) > max(highest, level * loss.start)
-
-
-def undid(loss: Losses, step: int, before: int = 20) -> bool:
-    """Did what came behind a step undo what was learned, or is it on its way back?
-
-    A single step that was too large throws many a run up that then heals in a few points. So the
-    loss must be far above what it was a while later, or half of what it had won must be lost and
-    less than half of the way back be made by then.
-    """
-    at = int(np.searchsorted(loss.steps, step, side="right"))
-    usual = float(np.median(loss.values[max(at - 1 - before, 0) : max(at - 1, 1)]))
-    first, later = loss.values[at : at + _PAUSE], loss.values[at + _PAUSE : at + 2 * _PAUSE]
-    if len(first) < _PAUSE or usual <= 0:
-        return False
-    thrown = float(np.median(first))
-    if len(later) < _PAUSE or loss.broken is not None:
-        return thrown > _AT_ONCE * usual
-    level = float(np.median(later))
-    lost, back = level - usual, thrown - level
-    away = lost >= _HALF * (loss.start - usual) and back <= _HALF * (thrown - usual)
-    return level > _FAR * usual or (lost > 0 and away)
 
 
 def update_before(seen: Sight, step: int) -> tuple[float | None, int | None, list[str]]:
