@@ -3,7 +3,7 @@ import pytest
 
 from difflens.diagnoses.signs.radial import along, is_drawn_in, multiplied, swelling
 from difflens.diagnoses.signs.sight import sight
-from difflens.testing.histories import falling, level, recorded
+from difflens.testing.histories import falling, level, network, recorded
 
 SGD = {"name": "SGD", "lr": 0.1, "momentum": 0.0}
 
@@ -93,4 +93,12 @@ def test_weights_that_steps_can_have_made_are_not_multiplied(pace, size, facts):
     weights = np.exp(pace * np.arange(40))
     run = recorded(falling(40), weight_l2=weights, update_l2=size * weights, facts=facts)
 
+    assert multiplied(sight(run)) is None
+
+
+def test_weights_told_as_they_were_before_a_leap_are_not_multiplied_by_it():
+    at = np.arange(40)[:, None] * np.ones(len(network()), int)
+    weights, updates = np.where(at < 12, 1.0, 1e6), np.where(at == 11, 1e6, 1e-3)
+
+    run = recorded(falling(40), weight_l2=weights, update_l2=updates)
     assert multiplied(sight(run)) is None

@@ -106,7 +106,9 @@ def multiplied(seen: Sight) -> Swelling | None:
     taken = np.cumsum(updates[:, chosen].astype(np.float64), axis=0)
     with np.errstate(all="ignore"):
         grown = sizes[_POINTS:] - sizes[:-_POINTS]
-        beyond = grown > _BEYOND * (taken[_POINTS:] - taken[:-_POINTS])
+        # With the steps at both ends: some frameworks' weights are those before a step.
+        made = taken[_POINTS:] - taken[:-_POINTS] + updates[:-_POINTS, chosen]
+        beyond = grown > _BEYOND * made
         paces = np.log(sizes[_POINTS:] / sizes[:-_POINTS]) / _POINTS
     whole = seen.steps[_POINTS:] - seen.steps[:-_POINTS] == _POINTS
     fast = median(paces, axis=1) * _DOUBLES > np.log(2)
