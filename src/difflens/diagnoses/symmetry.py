@@ -75,22 +75,13 @@ def _tiled(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     share = len(names) / max(len(trained), 1)
     if not names or share < limit["share"]:
         return []
-    return [
-        finding(
-            "symmetry",
-            "critical",
-            f"all units of {names[0]} start as the same numbers, and those of "
-            f"{len(names) - 1} more matrices; {told.said}",
-            {"matrices": len(names), "share": share, "share_threshold": limit["share"],
-             "loss_fall": told.figure},
-            since=int(seen.steps[0]),
-            layers=names,
-            cause="one row was copied to all: units that compute the same get the same gradient",
-            advice=["initialise every unit at random (kaiming or xavier)"],
-            signs=[above(share, limit["share"] / 2)],
-            fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
-        )
-    ]  # fmt: skip
+    said = (
+        f"all units of {names[0]} start as the same numbers, and those of {len(names) - 1} more "
+        "matrices"
+    )
+    cause = "one row was copied to all: units that compute the same get the same gradient"
+    advice = ["initialise every unit at random (kaiming or xavier)"]
+    return [_told(seen, limit, told, (names, share, said), cause=cause, advice=advice)]
 
 
 def _copied(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
@@ -100,23 +91,42 @@ def _copied(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     if not columns or share < limit["share"]:
         return []
     names = seen.layers.named(columns)
-    return [
-        finding(
-            "symmetry",
-            "critical",
-            f"{len(names)} matrices have a twin with the same weights and the same gradients, "
-            f"{names[0]} among them; {told.said}",
-            {"matrices": len(names), "share": share, "share_threshold": limit["share"],
-             "loss_fall": told.figure},
-            since=int(seen.steps[0]),
-            layers=names,
-            cause="layers side by side (experts, heads) start as copies, and what weighs them "
-            "treats them alike: they stay one",
-            advice=["initialise each of them at random", "let what weighs them start at random"],
-            signs=[above(share, limit["share"] / 2)],
-            fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
-        )
-    ]  # fmt: skip
+    said = (
+        f"{len(names)} matrices have a twin with the same weights and the same gradients, "
+        f"{names[0]} among them"
+    )
+    cause = (
+        "layers side by side (experts, heads) start as copies, and what weighs them treats them "
+        "alike: they stay one"
+    )
+    advice = ["initialise each of them at random", "let what weighs them start at random"]
+    return [_told(seen, limit, told, (names, share, said), cause=cause, advice=advice)]
+
+
+def _told(
+    seen: Sight,
+    limit: Limits,
+    told: Harm,
+    found: tuple[list[str], float, str],
+    *,
+    cause: str,
+    advice: list[str],
+) -> RunFinding:
+    """Tell of matrices that start alike: which, what share of all they are, and how it shows."""
+    names, share, said = found
+    return finding(
+        "symmetry",
+        "critical",
+        f"{said}; {told.said}",
+        {"matrices": len(names), "share": share, "share_threshold": limit["share"],
+         "loss_fall": told.figure},
+        since=int(seen.steps[0]),
+        layers=names,
+        cause=cause,
+        advice=advice,
+        signs=[above(share, limit["share"] / 2)],
+        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+    )  # fmt: skip
 
 
 def _alike(seen: Sight, limit: Limits, told: Harm) -> Iterator[RunFinding]:

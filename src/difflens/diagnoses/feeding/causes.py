@@ -7,12 +7,13 @@ mixed, augmentation that leaves nothing) cannot even do that.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...runs import Fix
 from ..signs.held_back import held_back_loss
+from ..signs.losses import output_shape
 from ..signs.outputs import explained
 from ..signs.sight import Sight
 
@@ -69,6 +70,4 @@ def why_nothing_is_learned(seen: Sight) -> Cause:
 
 
 def _has_one_column(seen: Sight) -> bool:
-    output: Any = seen.history.fact("output")
-    shape = output.get("shape") if isinstance(output, dict) else None
-    return int(shape[-1]) == 1 if shape else False
+    return output_shape(seen.history)[-1:] == (1,)

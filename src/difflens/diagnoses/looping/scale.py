@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 from ...runs import Fix, RunFinding
 from ..signs.harms import harm
 from ..signs.limits import Limits
+from ..signs.losses import output_shape
 from ..signs.nonfinite import is_overflow
 from ..signs.sight import Sight
 from ..signs.wording import above, finding
@@ -46,8 +46,7 @@ def scaled(seen: Sight, limit: Limits) -> list[RunFinding]:
 
 def _times(seen: Sight) -> float | None:
     """Give the first gradient of the outputs' bias by the most that it should be."""
-    gradients, output = seen.history.course.field("grad_l2"), seen.history.fact("output")
-    shape: Any = output.get("shape") if isinstance(output, dict) else None
+    gradients, shape = seen.history.course.field("grad_l2"), output_shape(seen.history)
     if gradients is None or not len(gradients) or not shape or not seen.loss.n:
         return None
     if int(seen.loss.steps[0]) != int(seen.steps[0]):

@@ -155,10 +155,15 @@ class Losses(NamedTuple):
 
 def chance(history: History) -> float | None:
     """Give the cross entropy of guessing among the outputs: ln(classes)."""
+    shape = output_shape(history)
+    return log(shape[-1]) if shape and shape[-1] > 1 else None
+
+
+def output_shape(history: History) -> tuple[int, ...]:
+    """Give the shape of the first outputs, the examples of a batch first; empty if not recorded."""
     output: Any = history.fact("output")
     shape = output.get("shape") if isinstance(output, dict) else None
-    classes = int(shape[-1]) if shape else 0
-    return log(classes) if classes > 1 else None
+    return tuple(int(each or 0) for each in shape or ())
 
 
 def _spread(history: History) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .layers import place
+from .losses import output_shape
 from .sight import sight
 
 if TYPE_CHECKING:
@@ -149,9 +150,8 @@ def _is_squared(history: History) -> bool:
 
     A loss that was below zero once has a logarithm in it.
     """
-    output: Any = history.fact("output")
     loss = sight(history).loss
-    if not isinstance(output, dict) or not output.get("shape") or (loss.values < 0).any():
+    if not output_shape(history) or (loss.values < 0).any():
         return False
     return loss.chance is None or (loss.n > 0 and float(loss.values[0]) < _GUESSED * loss.chance)
 

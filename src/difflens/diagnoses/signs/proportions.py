@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .losses import Losses
+from .losses import Losses, output_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +47,7 @@ def proportions(loss: Losses, held_back: Losses) -> Proportions | None:
 
 def is_a_sum(ratio: float, history: History) -> bool:
     """Is the training loss about as many times larger as there are examples, or outputs, to sum?"""
-    output: Any = history.fact("output")
-    shape = output.get("shape") if isinstance(output, dict) else None
-    sizes = [int(each) for each in shape or [] if each]
+    sizes = [each for each in output_shape(history) if each]
     counts = {*sizes, *(a * b for a in sizes for b in sizes), int(np.prod(sizes, dtype=np.int64))}
     return any(abs(log(ratio * count)) < _LIKE for count in counts if count > 1)
 

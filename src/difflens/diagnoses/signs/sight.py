@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .layers import Layers, median
-from .losses import Losses
+from .losses import Losses, output_shape
 
 if TYPE_CHECKING:
     from ...history.history import History
@@ -53,9 +53,8 @@ class Sight:
     @cached_property
     def batch(self) -> int | None:
         """How many examples a step sees, where the first output shows it."""
-        output: Any = self.history.fact("output")
-        shape = output.get("shape") if isinstance(output, dict) else None
-        return int(shape[0]) if shape and len(shape) > 1 and shape[0] else None
+        shape = output_shape(self.history)
+        return shape[0] or None if len(shape) > 1 else None
 
     @cached_property
     def is_warming_up(self) -> bool:
