@@ -2,8 +2,9 @@
 
 `python -m bench.cpu_monitor` prints the table of docs/monitor.md. Variants take turns within each
 round, beginning with another one each time, so that a busy machine slows all of them alike and
-none has a better place; the figure is the median of ratios within a round. A second bare loop
-shows what the noise is.
+none has a better place; the figure is the median of ratios within a round. Turns are short and
+rounds many, because a shared machine changes its pace by the second. A second bare loop shows what
+the noise is.
 """
 
 from __future__ import annotations
@@ -147,11 +148,15 @@ def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[
                 _show_only_its_own_time(context, passed[name] - begun)
                 for _ in range(block):
                     step()
-                # What its thread still has to do is this variant's, not the next one's.
+                took = time.perf_counter() - begun
+                # What its thread still has to do is this variant's, not the next one's; it is
+                # counted by its work, because no loop waits for it.
+                worked = time.process_time()
                 getattr(context, "flush", bool)()
-                passed[name] += time.perf_counter() - begun
+                took += time.process_time() - worked
+                passed[name] += took
                 if turn > 1:
-                    times[name].append((time.perf_counter() - begun) / block)
+                    times[name].append(took / block)
     finally:
         for each, _ in loops.values():
             each.__exit__(None, None, None)
@@ -164,7 +169,7 @@ def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[
     return median(bare), against
 
 
-def main(rounds: int = 16) -> None:
+def main(rounds: int = 24) -> None:
     import torch
 
     threads = torch.get_num_threads()
@@ -173,7 +178,7 @@ def main(rounds: int = 16) -> None:
         "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
     )
     print("|---|---|---|---|---|---|---|")
-    for name, make, block in (("MLP, 3 layers", mlp, 1000), ("GPT-mini, 0.9 M", gpt, 8),
+    for name, make, block in (("MLP, 3 layers", mlp, 400), ("GPT-mini, 0.9 M", gpt, 4),
                               ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
         bare, against = ratios(torch, make, rounds, block)
         row = [f"{100 * (against[each] - 1):+.1f} %" for each in list(against)[1:]]

@@ -215,13 +215,15 @@ def table(torch: Any, model: Any, name: str, *, batch: int, rounds: int, folder:
         switch = make()
         run(switch.tell, 40 if "auto" in each else 6)
         ratios, bare = [], []
-        for _ in range(rounds):
-            switch.is_on = False
-            run(switch.tell, 1)
-            bare.append(run(switch.tell, count))
-            switch.is_on = True
-            run(switch.tell, 1)
-            ratios.append(run(switch.tell, count) / bare[-1])
+        for number in range(rounds):
+            # The order changes from pair to pair: a machine that warms up favours neither.
+            seconds = {}
+            for is_on in (False, True) if number % 2 else (True, False):
+                switch.is_on = is_on
+                run(switch.tell, 1)
+                seconds[is_on] = run(switch.tell, count)
+            bare.append(seconds[False])
+            ratios.append(seconds[True] / seconds[False])
         own = switch.device_milliseconds
         switch.close()
         if not place:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from . import structures_data, tokens_data
 from .configs import Config
 from .picture_sets import PICTURE_SETS
 from .series_sets import SERIES_SETS
 from .sets import SETS
+from .signals_data import SETS as SIGNALS_SETS
+from .tables_data import SETS as TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +126,9 @@ def batches(config: Config, count: int, seed: int) -> Iterator[NDArray[np.int64]
 
 @cache
 def _raw(name: str) -> Data:
-    inputs, targets, classes = (SETS | PICTURE_SETS | SERIES_SETS)[name]()
+    sets = SETS | PICTURE_SETS | SERIES_SETS | SIGNALS_SETS | TABLES | tokens_data.SETS
+    sets = sets | structures_data.SETS
+    inputs, targets, classes = sets[name]()
     order = np.random.default_rng(_SPLIT).permutation(len(inputs))
     inputs, targets = inputs[order], targets[order]
     cut = len(inputs) * 4 // 5

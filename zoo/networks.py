@@ -20,6 +20,8 @@ _TABULAR = ("gated", "dense", "experts", "entities", "tied", "variational", "pai
 
 def build(config: Config, data: Data) -> nn.Module:
     """Build and initialise a network; torch's seed is the caller's."""
+    from . import signals_nets, structures_nets, tables_nets, tokens_nets
+
     made: dict[str, Callable[[Config, Data], nn.Module]] = {
         "mlp": _mlp,
         "logistic": _mlp,
@@ -31,6 +33,10 @@ def build(config: Config, data: Data) -> nn.Module:
         **dict.fromkeys(("vgg", "bottleneck", "separable", "squeezed", "mixer"), _picture),
         **dict.fromkeys(_TABULAR, _tabular),
         **dict.fromkeys(("reader", "bag", "tcn", "encoder", "narrow"), _series),
+        **tables_nets.NETWORKS,
+        **signals_nets.NETWORKS,
+        **structures_nets.NETWORKS,
+        **tokens_nets.NETWORKS,
     }
     model = made[config.model](config, data)
     initialise(model, config)

@@ -9,9 +9,22 @@ from .config import Config
 from .images_parents import IMAGES_PARENTS
 from .parents import PARENTS, Parent
 from .series_parents import SERIES_PARENTS
+from .signals_parents import SIGNALS_PARENTS
+from .structures_parents import STRUCTURES_PARENTS
+from .tables_parents import TABLES_PARENTS
+from .tokens_parents import TOKENS_PARENTS
 from .unseen_parents import UNSEEN_PARENTS
 
-ALL_PARENTS = PARENTS | UNSEEN_PARENTS | IMAGES_PARENTS | SERIES_PARENTS
+ALL_PARENTS = (
+    PARENTS
+    | UNSEEN_PARENTS
+    | IMAGES_PARENTS
+    | SERIES_PARENTS
+    | SIGNALS_PARENTS
+    | TOKENS_PARENTS
+    | TABLES_PARENTS
+    | STRUCTURES_PARENTS
+)
 
 # From which step on the fault is there: a number, or what the run itself shows.
 Onset = int | Literal["nonfinite", "lowest-validation", "divergence"]

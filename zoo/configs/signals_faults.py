@@ -1,0 +1,76 @@
+"""Faults of the blind part on signals and pictures: a line a fault, grouped by class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .faults import Fault
+
+_SEEDS = (60, 61, 62, 63, 64)
+
+_FAULTS: tuple[Fault, ...] = (
+    Fault("BV1", "signals-tall", "sigmoid in 10 convolutions", {"activation": "sigmoid"},
+          "vanishing", ("slow", "plateau"), layers=("hidden.[0-7].*",)),
+    Fault("BV2", "signals-tall", "weights a quarter of Xavier's", {"init_scale": 0.25},
+          "vanishing", ("slow", "plateau"), layers=("hidden.*",)),
+    Fault("BV3", "signals-wake", "memory of 0.3", {"recurrent_scale": 0.3},
+          "vanishing", ("slow", "plateau"), layers=("memory.*",)),
+    Fault("BE1", "signals-texture", "one layer's weights 100 times He's",
+          {"odd_layer": 1, "odd_scale": 100.0}, "exploding", ("nan", "dead", "plateau"),
+          layers=("hidden.1.*",)),
+    Fault("BE2", "signals-glyphs", "shortcuts that multiply by 2.5", {"skip_gain": 2.5},
+          "exploding", ("nan", "lr-high")),
+    Fault("BG1", "signals-chirps", "lr grows by 2 % a step", {"schedule": "ramp"},
+          "diverging", ("lr-high", "dead", "plateau"), onset="divergence"),
+    Fault("BG2", "signals-pitch", "a decay that runs on below zero",
+          {"schedule": "overrun", "period": 120}, "diverging", ("exploding", "wiring"),
+          onset="divergence"),
+    Fault("BG3", "signals-grainy", "a loss scale that doubles and is never taken out",
+          {"scale_period": 40, "unscaled": False}, "diverging", ("exploding", "lr-high", "dead"),
+          onset="divergence"),
+    Fault("BG4", "signals-beats", "momentum 0.98, lr 0.5", {"momentum": 0.98, "lr": 0.5},
+          "diverging", ("lr-high", "exploding", "oscillating", "dead")),
+    Fault("BD1", "signals-texture", "one layer with biases of -10",
+          {"odd_layer": 2, "odd_bias": -10.0}, "dead", ("plateau", "vanishing"),
+          layers=("hidden.[23].*",)),
+    Fault("BD2", "signals-chirps", "all weights below zero", {"init": "negative"},
+          "dead", ("vanishing", "plateau"), layers=("hidden.*",)),
+    Fault("BO1", "signals-tall", "lr 2.5", {"lr": 2.5},
+          "oscillating", ("lr-high", "vanishing")),
+    Fault("BH1", "signals-motion", "Adam with 0.5", {"lr": 0.5},
+          "lr-high", ("oscillating", "plateau")),
+    Fault("BL1", "signals-glyphs", "lr 1e-5", {"lr": 1e-5}, "lr-low", ("slow",)),
+    Fault("BS1", "signals-beats", "gradients clipped to 1e-4", {"clip": 1e-4},
+          "slow", ("lr-low",)),
+    Fault("BY1", "signals-beats", "all weights alike", {"init": "constant"},
+          "symmetry", ("slow", "plateau"), layers=("hidden.*",)),
+    Fault("BP1", "signals-motion", "lr falls to zero within 20 steps",
+          {"schedule": "short-cosine", "period": 20}, "plateau", ("lr-low", "not-training"),
+          onset=15),
+    Fault("BW1", "signals-wake", "the memory is not optimised", {"optimised": "not-memory"},
+          "not-training", ("slow", "plateau"), layers=("memory.*",)),
+    Fault("BW2", "signals-glyphs", "cut from the graph behind block 4", {"detach_after": 3},
+          "not-training", ("slow",), layers=("stem.*", "hidden.*")),
+    Fault("BW3", "signals-chirps", "step() is not called from step 25 on",
+          {"switch_step": 25, "switched": (("calls_step", False),)},
+          "not-training", ("plateau", "wiring"), onset=25),
+    Fault("BI1", "signals-grainy", "gradients are never zeroed", {"zero_grad": "never"},
+          "wiring", ("exploding", "diverging", "lr-high", "oscillating")),
+    Fault("BQ1", "signals-cells", "a sigmoid before an entropy of logits",
+          {"ending": "sigmoid"}, "loss-pairing", ("plateau", "dead")),
+    Fault("BQ2", "signals-pitch", "a column compared with a row",
+          {"loss": "broadcast", "held_loss": "auto"}, "loss-pairing", ("plateau",)),
+    Fault("BX1", "signals-texture", "a stream sorted by class", {"order": "sorted"},
+          "data", ("oscillating",)),
+    Fault("BX2", "signals-cells", "inputs are 100 times as large from step 120 on",
+          {"switch_step": 120, "switched": (("input_scale", 100.0),)},
+          "data", ("spike", "exploding"), onset=120),
+    Fault("BN1", "signals-motion", "an infinite value at step 120",
+          {"bad_step": 120, "bad_kind": "infinite"}, "nan", ("data",), onset=120),
+    Fault("BK1", "signals-glyphs", "a gradient 300 times too large",
+          {"burst_step": 292, "burst_factor": 300.0}, "spike", ("exploding",), onset=292),
+    Fault("BF1", "signals-few", "trained on far past the best", {"stop_step": None},
+          "over-fit", (), onset="lowest-validation"),
+)  # fmt: skip
+
+SIGNALS_FAULTS = tuple(replace(each, seeds=_SEEDS) for each in _FAULTS)

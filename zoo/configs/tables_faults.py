@@ -1,0 +1,78 @@
+"""Faults on tables, with the labels that count as right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .faults import Fault
+
+_SEEDS = (60, 61, 62, 63, 64)
+
+_FAULTS: tuple[Fault, ...] = (
+    Fault("AV1", "tables-selu", "sigmoid in 10 layers", {"activation": "sigmoid"},
+          "vanishing", ("slow", "plateau"), layers=("hidden.[0-7].*",)),
+    Fault("AV2", "tables-multilabel", "both factors of each layer a quarter of Xavier's",
+          {"init_scale": 0.25}, "vanishing", ("slow", "plateau"), layers=("hidden.*",)),
+    Fault("AE1", "tables-cross", "the second crossing 100 times too large",
+          {"odd_layer": 1, "odd_scale": 100.0},
+          "exploding", ("slow",), layers=("hidden.1.*",)),
+    Fault("AE2", "tables-cross", "inputs in other units, and products of them",
+          {"input_scale": 30.0}, "exploding", ("data", "slow")),
+    Fault("AG1", "tables-ordinal", "a rate that grows 2% a step", {"schedule": "ramp"},
+          "diverging", ("lr-high", "exploding", "nan"), onset="divergence"),
+    Fault("AG2", "tables-tokens", "weights grow by 2% a step", {"growth": 0.02},
+          "diverging", ("exploding",), onset="divergence"),
+    Fault("AG3", "tables-quantiles", "a linear decay that runs on below zero",
+          {"schedule": "overrun", "period": 120}, "diverging", ("exploding", "nan"), onset=120),
+    Fault("AG4", "tables-cross", "restarts each four times as high",
+          {"schedule": "swelling", "period": 40, "gamma": 4.0},
+          "diverging", ("lr-high", "exploding"), onset="divergence"),
+    Fault("AD1", "tables-quantiles", "a bias of -12 in the second layer",
+          {"odd_layer": 1, "odd_bias": -12.0},
+          "dead", ("vanishing", "plateau"), layers=("hidden.[12].*",)),
+    Fault("AD2", "tables-codes", "all weights negative at the start", {"init": "negative"},
+          "dead", ("vanishing", "plateau"), layers=("hidden.1.*",)),
+    Fault("AO1", "tables-multilabel", "momentum 0.99, lr 2", {"momentum": 0.99, "lr": 2.0},
+          "oscillating", ("lr-high", "dead", "vanishing")),
+    Fault("AH1", "tables-codes", "lr 0.3 with Adam", {"lr": 0.3},
+          "lr-high", ("dead", "plateau")),
+    Fault("AH2", "tables-quantiles", "lr 1.5 after a restart at step 150",
+          {"switch_step": 150, "switched": (("lr", 1.5),)},
+          "lr-high", ("dead", "exploding", "diverging", "nan"), onset=150),
+    Fault("AU1", "tables-residual", "lr 2e-6", {"lr": 2e-6}, "lr-low", ("slow",)),
+    Fault("AS1", "tables-codes", "Adadelta with Adam's rate", {"optimiser": "adadelta"},
+          "slow", ("lr-low",)),
+    Fault("AY1", "tables-quantiles", "all weights of a layer alike", {"init": "constant"},
+          "symmetry", ("slow", "plateau"), layers=("hidden.*",)),
+    Fault("AP1", "tables-cross", "a cosine made for 15 steps",
+          {"schedule": "short-cosine", "period": 15}, "plateau", ("lr-low",), onset=15),
+    Fault("AT1", "tables-selu", "hidden layers left out of the optimiser",
+          {"left_out": "hidden.*"}, "not-training", ("slow",), layers=("hidden.*",)),
+    Fault("AT2", "tables-cross", "cut from the graph behind the crossings", {"detach_after": 1},
+          "not-training", ("plateau",), layers=("hidden.0.*", "hidden.1.*")),
+    Fault("AT3", "tables-residual", "the optimiser was given biases alone",
+          {"left_out": "*weight"}, "not-training", ("slow",)),
+    Fault("AW1", "tables-ordinal", "gradients are never zeroed", {"zero_grad": "never"},
+          "wiring", ("exploding", "lr-high", "oscillating", "dead")),
+    Fault("AW2", "tables-codes", "the first weights are loaded again every 25 steps",
+          {"restored": 25}, "wiring", ("oscillating", "not-training", "plateau")),
+    Fault("AL1", "tables-tokens", "a column compared with a row", {"loss": "broadcast"},
+          "loss-pairing", ("plateau",)),
+    Fault("AL2", "tables-multilabel", "one softmax for labels that go together",
+          {"loss": "one-of-many", "held_loss": "bce"}, "loss-pairing", ()),
+    Fault("AX1", "tables-residual", "labels one row off", {"labels": "shifted"},
+          "data", ("plateau", "slow")),
+    Fault("AX2", "tables-tokens", "sorted by target from step 150 on",
+          {"switch_step": 150, "switched": (("order", "sorted"),)},
+          "data", ("oscillating",), onset=150),
+    Fault("AN1", "tables-multilabel", "an infinite input at step 180",
+          {"bad_step": 180, "bad_kind": "infinite"}, "nan", ("data",), onset=180),
+    Fault("AN2", "tables-ordinal", "a scale of the loss doubled until half precision overflows",
+          {"half": True, "scale_period": 10}, "nan", (), onset="nonfinite"),
+    Fault("AK1", "tables-cross", "a batch of outliers at step 290",
+          {"bad_step": 290, "bad_kind": "outlier"}, "spike", ("data", "exploding"), onset=290),
+    Fault("AF1", "tables-diabetes", "no regularisation", {"dropout": 0.0, "weight_decay": 0.0},
+          "over-fit", (), onset="lowest-validation"),
+)  # fmt: skip
+
+TABLES_FAULTS: tuple[Fault, ...] = tuple(replace(each, seeds=_SEEDS) for each in _FAULTS)
