@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from zoo.configs import Config
-from zoo.configs.images_parents import IMAGES_PARENTS
-from zoo.configs.series_parents import SERIES_PARENTS
+from zoo.configs.faults import ALL_PARENTS
 from zoo.loop import Loop
 
 SMALL = Config(data="blobs", depth=2, width=8, steps=4)
@@ -36,9 +35,9 @@ def weights(loop):
     return [each.detach().clone() for each in loop.model.parameters()]
 
 
-@pytest.mark.parametrize("name", sorted(IMAGES_PARENTS | SERIES_PARENTS))
+@pytest.mark.parametrize("name", sorted(ALL_PARENTS))
 def test_a_parent_is_built_and_every_layer_gets_a_gradient(name):
-    config = (IMAGES_PARENTS | SERIES_PARENTS)[name].config
+    config = ALL_PARENTS[name].config
     loop, heard = Loop(replace(config, steps=2, stop_step=None, pretrained=0), 20), Nobody()
     loop.run(heard)
 
