@@ -124,6 +124,8 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "add_normalisation": _norm,
     "add_residual": lambda config, _: replace(config, residual=True),
     "add_to_optimizer": lambda config, _: replace(config, optimised="all", left_out="", rates=()),
+    # Who adds a shortcut as it is multiplies it by nothing.
+    "unscale_shortcuts": lambda config, _: replace(config, skip_gain=1.0),
     "call_step": lambda config, _: replace(config, calls_step=True),
     "call_zero_grad": lambda config, _: replace(config, zero_grad="start"),
     "train_mode": lambda config, _: replace(config, train_mode=True, norms_eval=False),
@@ -172,8 +174,9 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     # Who leaves weights to the optimiser takes out all that writes to them behind its step.
     "leave_weights": lambda config, _: replace(config, averaged=0.0, restored=0, growth=0.0),
     "step_once": lambda config, _: replace(config, doubled=1),
+    # A scale that is one number stays it: who sets it takes out what makes it grow.
     "scale_loss": lambda config, given: replace(
-        config, loss_scale=float(given["factor"]), unscaled=True
+        config, loss_scale=float(given["factor"]), scale_period=0, unscaled=True
     ),
     "unscale_gradients": lambda config, _: replace(config, unscaled=True),
     # Who is told how strong a penalty in the loss may be finds it there, whichever it is.

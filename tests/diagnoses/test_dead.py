@@ -79,3 +79,48 @@ def test_units_that_large_first_steps_killed_are_not_dead_from_the_start():
 
     assert found.fix.code == "scale_lr"
     assert found.layers[:2] == (f"hidden.{DEPTH - 1}.weight", "hidden.2.weight")
+
+
+def test_outputs_that_a_relu_bars_from_the_start_want_none_unless_their_biases_do():
+    last = [0.1] * (2 * DEPTH - 2) + [1.0] * 2
+    facts = {"output": {"shape": [64, 1], "min": 0.0, "max": 0.0}, "final_module": "ReLU"}
+    far = [1.0] * (2 * DEPTH - 1) + [99.0]
+
+    born = only("dead", recorded(level(), act_dead=last, facts=facts))
+    barred = only("dead", recorded(level(), act_dead=last, facts=facts, weight_l2=far))
+    behind = only("dead", recorded(level(), act_dead=SHARE, facts=facts))
+
+    codes = [each.fix.code for each in (born, barred, behind)]
+    assert codes == ["remove_softmax", "reinitialise", "reinitialise"]
+
+
+def rarely(points, seldom, at):
+    """Make gradients of a stack that is dead but at a few points, and learns by its last bias."""
+    last = np.arange(2 * DEPTH) == 2 * DEPTH - 1
+    awake = np.isin(np.arange(points), at)[:, None]
+    return np.where(last, 1e-2, np.where(awake, seldom, 0.0))
+
+
+def test_a_rare_batch_that_wakes_a_unit_does_not_blame_the_steps_for_its_death():
+    awake_now = rarely(200, 1e-3, [4, 37, 59, 196])
+    killed = rarely(200, 1e-2, range(60))
+
+    born = only("dead", recorded(level(), grad_l2=awake_now))
+    later = only("dead", recorded(level(), grad_l2=killed))
+
+    assert (born.since_step, born.fix.code) == (0, "reinitialise")
+    assert (later.since_step, later.fix.code) == (60, "scale_lr")
+
+
+def test_a_rare_active_batch_is_seen_in_activations_as_well():
+    shares = np.tile(np.array(SHARE), (200, 1))
+    shares[[7, 90, 150], :] = 0.1
+
+    assert only("dead", recorded(level(), act_dead=shares)).fix.code == "reinitialise"
+
+
+def test_steps_that_momentum_adds_up_to_the_weights_and_more_want_more_than_a_tenth():
+    late = np.where(np.arange(200)[:, None] < 60, 0.1, np.array(SHARE))
+    history = recorded(level(), act_dead=late, update_l2=1.0, optimizer={"momentum": 0.99})
+
+    assert only("dead", history).fix.parameters["factor"] < 0.05

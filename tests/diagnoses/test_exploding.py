@@ -152,3 +152,51 @@ def test_embeddings_that_start_far_too_large_are_told_where_the_loss_stays_high(
     assert asked("exploding", recorded(level(80), layers=layers, weight_l2=usual)) == []
     assert asked("exploding", recorded(level(80), layers=layers, weight_l2=usual * NAN)) == []
     assert asked("exploding", recorded(falling(80), layers=layers, weight_l2=weights)) == []
+
+
+def blocks(growth, norms=4, most=100.0):
+    """Make a run of five blocks of usual weights whose first gradients grow towards the input."""
+    gradients = [growth ** (5 - each.depth) for each in network()]
+    facts = {"output": {"shape": [32, 10], "min": -most, "max": most}, "norm_layers": norms,
+             "input": {"std": 1.0, "features_std_max": 1.0}}  # fmt: skip
+    return recorded([30.0, 400.0, 9e4, NAN], weight_l2=8.0, grad_l2=gradients, facts=facts)
+
+
+def test_blocks_that_multiply_past_their_norms_ask_for_shortcuts_as_they_are():
+    found = only("exploding", blocks(2.5))
+
+    assert found.fix.code == "unscale_shortcuts"
+    assert found.evidence["growth_a_block"] == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        blocks(1.2),  # what sums of branches make
+        blocks(2.5, norms=0),  # nothing keeps weights from it
+        blocks(2.5, most=10.0),  # nothing has grown on its way
+    ],
+)
+def test_shortcuts_are_not_blamed_where_something_else_may_have_done_it(history):
+    codes = [found.fix.code for found in asked("exploding", history)]
+
+    assert "unscale_shortcuts" not in codes
+
+
+def test_one_block_that_is_unlike_the_others_is_no_growth_from_block_to_block():
+    gradients = [50.0 if each.depth == 0 else 1.0 for each in network()]
+    facts = {"output": {"shape": [32, 10], "min": -100.0, "max": 100.0}, "norm_layers": 4,
+             "input": {"std": 1.0}}  # fmt: skip
+    history = recorded([30.0, 400.0, 9e4, NAN], weight_l2=8.0, grad_l2=gradients, facts=facts)
+
+    assert "unscale_shortcuts" not in [each.fix.code for each in asked("exploding", history)]
+
+
+def test_first_steps_of_a_run_that_is_done_did_not_grow_beside_its_last():
+    thrown = np.concatenate([[2.3, 2.3, 2.3], np.full(12, 6.0)])
+    done = np.concatenate([thrown, falling(285, end=1e-3)])
+    norms = np.concatenate([[1.0], np.full(14, 2.0), np.full(285, 0.01)])
+
+    assert asked("exploding", recorded(done, grad_l2=norms)) == []
+    lost = np.concatenate([thrown, np.full(285, 6.0)])
+    assert asked("exploding", recorded(lost, grad_l2=norms))

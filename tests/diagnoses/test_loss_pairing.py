@@ -132,3 +132,11 @@ def test_a_loss_that_falls_steadily_as_the_held_back_loss_rises_is_negated():
     found = only("loss-pairing", recorded(-course, scalars={"val_loss": held_back}))
 
     assert (found.fix.code, found.evidence["mirrored"]) == ("negate_loss", True)
+
+
+def test_a_softmax_of_one_score_is_one_whatever_the_score():
+    one = {"output": {"shape": [64, 1], "min": 1.0, "max": 1.0}, "final_module": "Softmax"}
+    linear = {**one, "final_module": "Linear"}
+
+    assert only("loss-pairing", recorded(level(20), facts=one)).fix.code == "remove_softmax"
+    assert asked("loss-pairing", recorded(level(20), facts=linear)) == []

@@ -142,3 +142,104 @@ def test_a_loss_that_first_steps_throw_up_is_waited_for_while_it_comes_back():
 
     assert asked("lr-high", recorded(thrown, **run)) == []
     assert asked("lr-high", recorded(lost, **run))
+
+
+def test_batches_that_differ_make_a_rise_by_chance_where_the_first_were_easy():
+    batches = 0.45 * noise(59, 0.25, 5)
+    batches[:3], batches[21:26] = (0.37, 0.31, 0.45), (0.47, 0.62, 0.57, 0.6, 0.59)
+    alike = np.concatenate([np.full(21, 0.38), np.full(38, 0.6)])
+    large = {"update_l2": 0.05 * SIZE}
+
+    for points in range(5, len(batches)):
+        assert asked("lr-high", recorded(batches[:points], **large)) == []
+    assert asked("lr-high", recorded(alike, **large))
+
+
+def undone(rates, behind=2.0, late=None):
+    """Make a run that loses much of what it had won behind step 100, never all of it."""
+    late = np.full(100, behind) if late is None else late
+    losses = np.concatenate([falling(100, start=2.3, end=1.0), late * noise(100, 0.03, 4)])
+    steps = SIZE * np.where(np.arange(200) < 99, 2e-3, 0.08)
+    return recorded(losses, update_l2=steps, scalars={"lr": rates})
+
+
+RISES = np.where(np.arange(200) < 99, 0.002, 0.05)
+
+
+def test_a_loss_that_a_rate_undoes_that_rose_at_once_is_told_and_the_rate_before_asked_for():
+    found = only("lr-high", undone(RISES))
+
+    assert found.since_step == 99
+    assert (found.fix.code, found.fix.parameters) == ("fix_schedule", {"hold": 0.002})
+
+
+def test_a_rate_that_did_not_rise_for_good_or_a_loss_that_comes_back_is_not_told_so():
+    restarts = np.where(np.arange(200) < 20, 0.05, RISES)
+    back = falling(100, start=2.0, end=1.0)
+
+    assert asked("lr-high", undone(np.full(200, 0.05))) == []
+    assert asked("lr-high", undone(restarts)) == []
+    assert asked("lr-high", undone(RISES, late=back)) == []
+
+
+def thrown(batch, first=0.1, **optimizer):
+    """Make a run that first steps throw up, and whose steps then are all alike."""
+    losses = np.concatenate([[2.3, 2.2], np.full(60, 9.0)])
+    facts = {"output": {"shape": [batch, 10], "min": -0.3, "max": 0.3}}
+    steps = SIZE * np.where(np.arange(62) == 0, first, 0.2)
+    return recorded(losses, update_l2=steps, facts=facts, optimizer=optimizer)
+
+
+def test_steps_of_a_few_examples_ask_for_more_of_them():
+    fix = only("lr-high", thrown(2)).fix
+
+    assert (fix.code, fix.parameters) == ("larger_batch", {"factor": 16.0})
+    assert only("lr-high", thrown(32)).fix.code == "scale_lr"
+
+
+def test_early_steps_that_are_too_large_by_themselves_ask_for_a_lower_rate():
+    assert only("lr-high", thrown(2, first=0.5)).fix.code == "scale_lr"
+    assert only("lr-high", thrown(2, momentum=0.9)).fix.code == "scale_lr"
+
+
+def test_the_first_step_of_adam_is_its_largest():
+    assert only("lr-high", thrown(2, first=0.5, betas=[0.9, 0.999])).fix.code == "larger_batch"
+
+
+def test_a_heavy_momentum_is_not_to_blame_where_the_loss_never_fell():
+    losses = np.concatenate([[2.3, 2.2], np.full(73, 9.0)])
+    steps = SIZE * np.minimum(0.02 * (1 + np.arange(75)), 0.1)
+    history = recorded(losses, update_l2=steps, optimizer={"momentum": 0.99})
+
+    assert only("lr-high", history).fix.code == "scale_lr"
+
+
+def test_the_first_step_of_nesterov_has_the_momentum_of_the_second():
+    losses = np.concatenate([np.full(10, 2.3), np.full(50, 9.0)])
+    plain, ahead = (
+        only("lr-high", recorded(losses, update_l2=2.0, optimizer=given)).fix.parameters["factor"]
+        for given in ({"momentum": 0.9}, {"momentum": 0.9, "nesterov": True})
+    )
+
+    assert ahead / plain == pytest.approx(1.9, rel=0.05)
+
+
+def test_a_loss_summed_over_the_batch_is_no_sign_of_wild_weights():
+    facts = {"output": {"shape": [32, 4], "min": -1.0, "max": 1.0}, "input": {"shape": [32, 8]}}
+    steps = np.where(np.arange(100) < 3, 0.8, 1e-3) * SIZE
+    weights = [(2 * WIDTH) ** 0.5] * 12
+
+    found = only("lr-high", recorded(level(100, at=46.0), facts=facts, update_l2=steps,
+                                     weight_l2=weights))  # fmt: skip
+
+    assert found.fix.parameters == {"factor": 0.031}
+
+
+def test_what_replaced_weights_cost_is_not_where_the_run_began():
+    losses = np.concatenate([[1.6, 4.9, 5.1, 3.7, 7.1, 2.4], np.full(80, 1.0) * noise(80, 0.05, 2)])
+    facts = {"output": {"shape": [32, 5], "min": -0.3, "max": 0.3}}
+    steps = SIZE * np.concatenate([[2.0, 0.7, 0.4, 0.3], np.full(82, 1e-3)])
+    learned = np.where(np.arange(86) < 6, losses, 0.3 * losses)
+
+    assert only("lr-high", recorded(losses, update_l2=steps, facts=facts)).since_step == 0
+    assert asked("lr-high", recorded(learned, update_l2=steps, facts=facts)) == []

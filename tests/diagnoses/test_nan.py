@@ -3,6 +3,7 @@ import math
 import numpy as np
 from diagnoses.histories import asked, only
 
+from difflens.runs import Layer
 from difflens.testing.histories import falling, network, recorded
 
 NAN = float("nan")
@@ -52,6 +53,15 @@ def test_an_operation_of_the_loss_is_told_from_a_bad_sample():
     sample = only("nan", recorded(losses, act_mean=in_data))
 
     assert (operation.fix.code, sample.fix.code) == ("stable_loss", "skip_nonfinite")
+
+
+def test_a_bad_sample_that_batch_norms_would_keep_is_left_out_before_the_forward_pass():
+    norm = Layer("norm.weight", (32,), "BatchNorm1d", "weight", 9, "F32", optimised=True)
+    in_data = np.where(np.arange(100) >= 60, NAN, 0.5)
+
+    found = only("nan", recorded(broken(60), layers=(*network(), norm), act_mean=in_data))
+
+    assert (found.fix.code, found.fix.parameters) == ("rewind_and_skip", {"step": 60})
 
 
 def test_evidence_can_be_written_as_json():

@@ -163,3 +163,16 @@ def test_a_layer_that_stands_still_after_steps_threw_it_away_was_trained():
     updates = np.where(np.arange(80)[:, None] < 30, 1e-2, rows)
 
     assert asked("not-training", recorded(falling(80), update_l2=updates)) == []
+
+
+def test_norms_and_matrices_that_are_both_left_out_are_given_to_the_optimiser():
+    """Of what it does not hold no gradient is recorded: that is no gradient of zero."""
+    norm = Layer("norm.weight", (32,), "LayerNorm", "weight", 2, "F32", optimised=False)
+    layers = tuple(
+        msgspec.structs.replace(each, optimised=each.role == "bias") for each in (*network(), norm)
+    )
+    biases_alone = [1e-3 if each.role == "bias" else MISSING for each in layers]
+
+    history = recorded(level(20), layers=layers, update_l2=biases_alone, grad_l2=biases_alone)
+
+    assert only("not-training", history).fix.code == "add_to_optimizer"

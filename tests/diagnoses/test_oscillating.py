@@ -73,3 +73,33 @@ def test_a_loss_that_was_below_zero_has_no_level_to_swing_about():
 
     assert asked("oscillating", recorded(losses, facts=facts))
     assert asked("oscillating", recorded(below, facts=facts)) == []
+
+
+def test_one_fall_and_one_leap_back_are_no_swings_to_and_fro():
+    thrown = np.concatenate([np.full(20, 1.3), np.linspace(1.3, 0.3, 30), np.full(15, 1.35)])
+    swings = np.where(np.arange(65) % 10 < 5, 1.35, 0.5)
+
+    assert asked("oscillating", recorded(thrown)) == []
+    assert only("oscillating", recorded(swings)).evidence["passes"] >= 4
+
+
+def test_swings_of_tiny_batches_ask_for_larger_ones():
+    swings = np.where(np.arange(120) % 10 < 5, 4.0, 0.5)
+    facts = {"output": {"shape": [4, 1], "min": 1.0, "max": 2.0}}
+
+    assert only("oscillating", recorded(swings, facts=facts)).fix.code == "larger_batch"
+    assert only("oscillating", recorded(swings)).fix.code == "scale_lr"
+
+
+def test_batches_that_cost_differently_by_nature_do_not_move_the_held_back_loss():
+    losses = np.where(np.arange(120) % 3 == 0, 0.3, 0.85)
+
+    def of(looks, **facts):
+        held_back = np.full(120, np.nan)
+        held_back[19::20] = looks
+        return asked("oscillating", recorded(losses, facts=facts, scalars={"val_loss": held_back}))
+
+    assert of([0.6, 0.55, 0.5, 0.48, 0.47, 0.48]) == []
+    assert of([0.6, 0.4, 0.5, 0.8, 0.5, 0.6])
+    assert of([0.85, 0.85, 0.85, 0.85, 0.85, 0.85])
+    assert of([0.85, 0.85, 0.85, 0.85, 0.85, 0.85], output={"shape": [64, 4]}) == []

@@ -33,6 +33,18 @@ def test_a_small_rise_of_a_small_loss_is_no_harm():
     assert asked("over-fit", history) == []
 
 
+def test_a_small_rise_behind_the_low_start_of_trained_weights_is_no_harm():
+    held_back = sampled(np.linspace(0.16, 0.2, 300))
+
+    def of(farthest):
+        output = {"shape": [64, 5], "min": -farthest, "max": farthest}
+        losses, facts = falling(300, start=0.35, end=1e-3), {"output": output}
+        return asked("over-fit", recorded(losses, facts=facts, scalars={"val_loss": held_back}))
+
+    assert of(40.0) == []
+    assert of(1.0)
+
+
 def test_both_losses_rising_is_another_fault():
     rising = np.linspace(1, 3, 300)
     history = recorded(rising, scalars={"val_loss": sampled(rising)})
@@ -55,6 +67,13 @@ def test_a_held_back_loss_that_rests_high_where_nothing_is_left_of_the_training_
     found = only("over-fit", history)
 
     assert found.evidence["gap"] > 20
+
+
+def test_a_gap_is_no_fault_where_most_of_what_was_learned_holds_for_other_data():
+    held_back = 0.7 + 1.6 * np.exp(-0.1 * np.arange(300))
+    history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
+
+    assert asked("over-fit", history) == []
 
 
 def test_a_held_back_loss_that_is_still_on_its_way_down_is_not_told():
@@ -111,3 +130,33 @@ def test_a_loss_without_the_noise_of_batches_comes_of_one_batch_where_stopping_g
 
 def test_held_back_data_that_was_never_better_than_twice_guessing_has_other_labels():
     assert only("over-fit", learned_by_heart(True, 4.4)).fix.code == "check_labels"
+
+
+def likelihood(held_back, train_end=-0.5):
+    """Make a run whose loss goes below zero, as that of counts does, with looks at held-back data.
+
+    Half of what training wins it wins late.
+    """
+    losses = 1.0 - (1.0 - train_end) * np.sqrt(np.arange(300) / 299)
+    return recorded(losses, scalars={"val_loss": sampled(held_back)})
+
+
+def test_a_held_back_loss_that_loses_what_it_had_won_is_told_below_zero_too():
+    found = only("over-fit", likelihood(0.5 + 0.004 * np.abs(np.arange(300) - 60)))
+
+    assert found.fix.parameters == {"step": 60}
+    assert found.evidence["lost"] > 0.3
+
+
+def test_below_zero_a_rise_a_gap_or_a_fall_alone_is_no_fault():
+    at = np.arange(300)
+    little = 0.5 + 5e-4 * np.abs(at - 60)
+    beside = -0.5 + 0.003 * np.abs(at - 60)
+    never = 1.2 + 0.004 * at
+    leaping = np.where(at < 80, 0.3, np.where(at % 40 < 20, 0.7, 3.0))
+
+    for held_back in (little, beside, never, leaping):
+        assert asked("over-fit", likelihood(held_back)) == []
+    rising = 0.5 + 0.004 * np.abs(at - 60)
+    stands = np.where(at < 30, 1.0 - at / 20, -0.5)
+    assert asked("over-fit", recorded(stands, scalars={"val_loss": sampled(rising)})) == []

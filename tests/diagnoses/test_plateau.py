@@ -67,3 +67,14 @@ def test_the_first_plateau_of_a_recurrent_network_is_waited_out():
 
     assert asked("plateau", recorded(level(250), layers=plain))
     assert asked("plateau", recorded(level(250), layers=gated)) == []
+
+
+def test_a_flat_loss_that_held_back_data_once_was_far_below_wants_a_look_at_the_labels():
+    at = np.arange(240)
+    better = np.where(at % 20 == 19, np.where((at > 50) & (at < 120), 1.5, 2.3), np.nan)
+    never = np.where(at % 20 == 19, 2.3, np.nan) * (1 + 1e-3 * np.sin(at))
+
+    codes = [only("plateau", recorded(level(240), scalars={"val_loss": each})).fix.code
+             for each in (better, never)]  # fmt: skip
+
+    assert codes == ["check_labels", "scale_lr"]

@@ -2,6 +2,7 @@ import numpy as np
 from diagnoses.histories import asked, only
 from simulation import replicates
 
+from difflens.diagnoses import diagnose
 from difflens.testing.histories import falling, faulty, level, noise, recorded
 
 
@@ -126,3 +127,36 @@ def test_a_step_that_the_loss_leapt_behind_is_told_though_the_steps_that_answer_
     found = only("spike", recorded(losses, update_l2=updates, scalars={"lr": 0.01}))
 
     assert found.fix.parameters == {"step": 119}
+
+
+def test_a_slipped_rate_behind_which_the_loss_is_no_number_is_told_and_not_the_rate():
+    losses = falling(150, end=0.15)
+    losses[141:143], losses[143:] = [2e6, 7e10], np.nan
+    rates, steps = np.full(150, 0.03), np.full(150, 1e-3)
+    rates[140], steps[140:] = 9.0, 5e3
+    history = recorded(losses, scalars={"lr": rates}, update_l2=steps)
+
+    found = only("spike", history)
+
+    assert found.fix.parameters == {"step": 140}
+    assert asked("lr-high", history) == []
+    assert diagnose(history).findings[0].name == "spike"
+
+
+def test_a_batch_far_out_behind_small_steps_is_left_out_though_nothing_recovers_from_it():
+    losses = falling(160, end=0.05)
+    losses[140:] = np.geomspace(4e3, 1e30, 20)
+    steps = np.where(np.arange(160) < 141, 1e-3, 1.0)
+
+    found = only("spike", recorded(losses, update_l2=steps))
+
+    assert (found.severity, found.fix.parameters) == ("warning", {"step": 140})
+
+
+def test_a_loss_that_climbs_ever_faster_behind_large_steps_is_no_bad_batch():
+    losses = falling(160, end=0.05)
+    losses[140:] = np.geomspace(4e3, 1e30, 20)
+
+    found = only("spike", recorded(losses, update_l2=1.0))
+
+    assert found.fix is None or found.fix.code != "rewind_and_skip"

@@ -69,3 +69,12 @@ def test_layers_side_by_side_that_are_copies_and_get_the_same_gradients_are_told
     pulls[:, 6] *= noise(60, 0.2, seed=3)
     assert asked("symmetry", recorded(level(60), weight_l2=weights, grad_l2=pulls)) == []
     assert asked("symmetry", recorded(falling(60), weight_l2=weights, grad_l2=pulls)) == []
+
+
+def test_weights_are_drawn_anew_as_fits_what_stands_behind_them():
+    def scheme(activation):
+        stack = network(activation=activation)
+        return only("symmetry", recorded(level(20), layers=stack, weight_l2=0.0)).fix.parameters
+
+    assert scheme("ReLU")["scheme"] == scheme("")["scheme"] == "kaiming"
+    assert scheme("GELU")["scheme"] == scheme("Tanh")["scheme"] == "xavier"

@@ -191,6 +191,21 @@ def test_gates_that_are_shut_are_opened_and_not_replaced():
     assert found.fix.parameters["gate_bias"] == pytest.approx(1.66, abs=0.01)
 
 
+def test_the_sigmoid_behind_the_second_factor_of_a_layer_is_no_gate():
+    factors = [("down", (2, 8), ""), ("up", (8, 2), "Sigmoid")]
+    names = [(f"hidden.{i}.{part}", *each) for i in range(4) for part, *each in factors]
+    layers = tuple(
+        Layer(f"{name}.{role}", shape if role == "weight" else shape[:1], "Linear", role, depth,
+              "F32", optimised=True, activation=kind)
+        for depth, (name, shape, kind) in enumerate([*names, ("output", (3, 8), "")])
+        for role in ("weight", "bias")
+    )  # fmt: skip
+    found = only("vanishing", recorded(level(60), layers=layers, grad_l2=faint_before(9)))
+
+    assert found.fix.code == "change_activation"
+    assert "saturates" in found.cause
+
+
 def test_many_gates_in_a_row_want_a_way_past_them_unless_their_biases_are_far_out():
     biases = np.array([30.0 if "gate.bias" in each.name else 1.0 for each in gated(12)])
 

@@ -33,6 +33,19 @@ def test_sums_that_grow_smoothly_count_and_rough_ones_do_not():
     assert not asked("wiring", recorded(falling(60), scalars={"grad_kept": 1.0}, grad_l2=rough))
 
 
+def test_sums_that_turn_at_first_and_are_smooth_by_now_count_where_the_loss_suffers():
+    early = np.arange(120) < 20
+    norms = 1e-2 * np.where(early, noise(120, 0.5, 1), 1 + 0.01 * np.arange(120))
+    batches = 1e-2 * noise(120, 0.2, 1)
+    kept = {"grad_kept": 1.0}
+
+    summed = only("wiring", recorded(level(120), scalars=kept, grad_l2=norms))
+
+    assert summed.fix.code == "call_zero_grad"
+    assert asked("wiring", recorded(falling(120), scalars=kept, grad_l2=norms)) == []
+    assert asked("wiring", recorded(level(120), scalars=kept, grad_l2=batches)) == []
+
+
 def test_gradients_that_pile_up_from_some_step_on_are_told_with_that_step():
     at = np.arange(140)
     gradients = 1e-2 * np.where(at < 100, noise(140, 0.3, 4), 1.2 ** np.maximum(at - 99, 0))
@@ -49,6 +62,12 @@ def test_steps_that_leave_the_held_back_loss_exactly_as_it_was_are_put_back():
     found = only("wiring", recorded(level(120), scalars={"val_loss": values}))
 
     assert "put back" in found.cause
+
+
+def test_weights_that_decay_alone_moves_are_not_put_back():
+    values = np.where(np.arange(120) % 20 == 0, 2.273, np.nan)
+
+    assert asked("wiring", recorded(level(120), scalars={"val_loss": values}, grad_l2=0.0)) == []
 
 
 def test_a_held_back_loss_that_moves_a_little_is_not_put_back():
@@ -82,6 +101,14 @@ def test_biases_that_never_leave_zero_are_steps_that_are_taken_back():
 
     assert "taken back" in found.text
     assert asked("wiring", recorded(falling(80), weight_l2=weights, update_l2=1e-3)) == []
+
+
+def test_biases_whose_gradients_wake_are_not_taken_back_though_the_latest_steps_are_large():
+    steps = 1e-3 * np.exp(0.1 * np.arange(80))[:, None] * np.ones(12)
+    weights = np.where(np.arange(12) % 2, 1.8 * steps, 100.0)
+    weights[0, 1::2] = steps[0, 1::2]
+
+    assert asked("wiring", recorded(level(80), weight_l2=weights, update_l2=steps)) == []
 
 
 def test_a_first_step_several_times_the_rate_times_its_gradient_is_taken_several_times():

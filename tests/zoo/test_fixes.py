@@ -23,7 +23,8 @@ FAULTY = replace(
     odd_column=50.0, held_scale=9.0, own_eps=0.0, flip_step=3, burst_step=4, averaged=0.9,
     restored=5, doubled=2, loss_scale=1e-7, unscaled=False, norm_momentum=0.0,
     held_loss="auto", class_weights="inverted", mixed_up=True, batch_first=False, pads="read",
-    dropout=0.95, penalty=-0.02, l1=0.05, prior=-0.3,
+    dropout=0.95, penalty=-0.02, l1=0.05, prior=-0.3, scale_period=10,
+    skip_gain=2.5,
 )  # fmt: skip
 START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias",
          "gate_bias", "norm_scale", "entry_scale", "alike", "copied"}  # fmt: skip
@@ -38,6 +39,7 @@ CASES = {
     "add_normalisation": ({"kind": "layer"}, {"norm"}),
     "add_residual": ({}, {"residual"}),
     "add_to_optimizer": ({"layers": ["hidden.0"]}, {"optimised", "left_out", "rates"}),
+    "unscale_shortcuts": ({}, {"skip_gain"}),
     "call_step": ({}, {"calls_step"}),
     "call_zero_grad": ({}, {"zero_grad"}),
     "train_mode": ({}, {"train_mode", "norms_eval"}),
@@ -66,7 +68,7 @@ CASES = {
     "rewind_and_skip": ({"step": 5}, STEP),
     "leave_weights": ({}, {"averaged", "restored"}),
     "step_once": ({}, {"doubled"}),
-    "scale_loss": ({"factor": 1024.0}, {"loss_scale", "unscaled"}),
+    "scale_loss": ({"factor": 1024.0}, {"loss_scale", "scale_period", "unscaled"}),
     "scale_attention": ({}, set()),  # this one has none
     "scale_embeddings": ({"factor": 0.5}, {"entry_scale"}),
     "norm_momentum": ({"value": 0.1}, {"norm_momentum"}),
@@ -120,6 +122,13 @@ def test_a_stable_loss_is_the_same_loss_and_no_other():
 
     assert mend(Config(loss="naive-softmax"), {"code": "stable_loss"}) == Config()
     assert mend(summed, {"code": "stable_loss"}) == summed
+
+
+def test_a_scale_of_the_loss_that_is_set_does_not_grow_any_more():
+    growing = Config(half=True, scale_period=10)
+    scale = {"code": "scale_loss", "parameters": {"factor": 1.0}}
+
+    assert mend(growing, scale) == Config(half=True)
 
 
 def test_one_shape_for_both_takes_the_broadcast_out_of_a_loss():

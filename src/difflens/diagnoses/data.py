@@ -73,6 +73,8 @@ THRESHOLDS = {
     "swings": Threshold(4, "turns of such a loss by a factor of two"),
     "goes_apart": Threshold(0.5, "spread of ln(held-back by training loss) about its trend: more, "
                             "and held-back data does not go along"),
+    "goes_beyond": Threshold(0.3, "spread of how far ln(held-back loss) lies beyond the training "
+                             "losses on both sides of it: steps that throw both leave it within"),
     **LEAP,
     "stay": Threshold(12, "points for which a loss must stay out after a leap"),
     "level": Threshold(0.5, "the loss out there by its start"),

@@ -10,11 +10,12 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.gates import bias_of
 from .signs.harms import Harm, harm
 from .signs.layers import median, place
 from .signs.limits import Limits
 from .signs.norms import small_gains
-from .signs.rates import lower
+from .signs.rates import lower, untorn
 from .signs.recurrence import GATED
 from .signs.sight import Sight, sight
 from .signs.silence import is_barred, starved
@@ -33,6 +34,8 @@ THRESHOLDS = {
 }  # fmt: skip
 _LASTING = 40
 _MOVED = 0.5  # of the weights of a layer: steps of that length in all can have killed its units
+_FIRST, _HARDLY_EVER = 10, 0.8  # points, and the share of them at which a layer was silent
+_FAR = 1.0  # size of a bias that bars units by itself
 _ALONE, _THROWN = 10.0, 0.1  # times the steps of the layer in the middle, and of the weights
 
 
@@ -77,10 +80,24 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         else ["lower the learning rate, and start anew: dead units do not come back",
               "use LeakyReLU or GELU"],
         signs=[above(found.share, limit["share"] / 2)],
-        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": []})
-        if from_start
-        else lower(seen, 0.1),
+        fix=_start_alive(seen, found) if from_start else lower(seen, untorn(seen, 0.1)),
     )  # fmt: skip
+
+
+def _start_alive(seen: Sight, found: _Dead) -> Fix:
+    """Ask for other weights; for no ReLU behind the outputs, where it alone bars all of them.
+
+    Outputs begin on either side of zero by chance, unless their biases start far from it.
+    """
+    output: Any = seen.history.fact("output")
+    barred = isinstance(output, dict) and output.get("min") == output.get("max") == 0
+    last = len(seen.layers.matrices) - 1
+    module = seen.layers.of(last).name.rpartition(".")[0]
+    alone = all(name.rpartition(".")[0] == module for name in found.names)
+    relu = seen.history.fact("final_module") == "ReLU"
+    if barred and alone and relu and bias_of(seen, [last]) < _FAR:
+        return Fix("remove_softmax")
+    return Fix("reinitialise", {"scheme": "kaiming", "layers": []})
 
 
 def _moved_before(seen: Sight, since: int) -> float:
@@ -145,9 +162,19 @@ def _by_activity(seen: Sight, limit: Limits) -> _Dead | None:
 def _onset(seen: Sight, values: Any, share: float) -> int:
     """Give the step since which the share was not left again."""
     known = ~np.isnan(values)
-    series, steps = values[known], seen.steps[known]
-    under = np.flatnonzero(series < share)
-    return int(steps[min(under[-1] + 1, len(steps) - 1)] if len(under) else steps[0])
+    return _since(seen.steps[known], values[known] >= share)
+
+
+def _since(steps: Any, silent: Any) -> int:
+    """Give the step since which a layer was silent and not heard again.
+
+    One that was so before the first update, and hardly ever was not, never was alive: a rare batch
+    that wakes a unit for one step does not make it a layer that steps killed.
+    """
+    if silent[0] and silent[:_FIRST].mean() >= _HARDLY_EVER <= silent.mean():
+        return int(steps[0])
+    heard = np.flatnonzero(~silent)
+    return int(steps[min(heard[-1] + 1, len(steps) - 1)] if len(heard) else steps[0])
 
 
 def _by_gradient(seen: Sight, limit: Limits) -> _Dead | None:
@@ -166,5 +193,4 @@ def _by_gradient(seen: Sight, limit: Limits) -> _Dead | None:
 
 
 def _zero_since(seen: Sight, values: Any) -> int:
-    moving = np.flatnonzero(values != 0)
-    return int(seen.steps[min(moving[-1] + 1, len(values) - 1)] if len(moving) else seen.steps[0])
+    return _since(seen.steps, values == 0)

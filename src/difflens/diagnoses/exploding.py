@@ -10,7 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
-from .signs.harms import Harm, broke, crawls, harm, rests, rose, stuck
+from .signs.harms import Harm, broke, crawls, harm, lost, rests, rose, stuck
 from .signs.layers import initial_scales
 from .signs.limits import Limits
 from .signs.rates import hold, is_summed, stable_momentum
@@ -23,8 +23,10 @@ from .signs.starts import (
     gain,
     has_wild_weights,
     of_usual_weights,
+    scheme,
 )
 from .signs.wording import above, finding
+from .starting.shortcuts import multiplied_shortcuts
 from .starting.tables import large_tables
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ THRESHOLDS = {
     "weights": Threshold(4.0, "median of first weights by kaiming's, where the loss suffers"),
     "one_layer": Threshold(10.0, "first weights of one layer by kaiming's, the same"),
     "table": Threshold(6.0, "first numbers of embeddings: frameworks spread them by one"),
+    "shortcut": Threshold(
+        1.5, "first gradient of a block by that of the next, alike one: sums keep it at about 1"
+    ),
     "targets": Threshold(
         100.0,
         "first loss of a regression by the square of its outputs and one, "
@@ -69,7 +74,8 @@ def exploding(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients far larger than their weights, or than they were, where the loss suffers."""
     limit = Limits("exploding", policy, THRESHOLDS)
     seen = sight(history)
-    found = _outsized(seen, limit) or _grown(seen, limit) or _recurrent(seen, limit)
+    start = multiplied_shortcuts(seen, limit) or _outsized(seen, limit)
+    found = start or _grown(seen, limit) or _recurrent(seen, limit)
     yield from found or large_tables(seen, limit)
 
 
@@ -165,9 +171,7 @@ def _fix_at_start(seen: Sight, limit: Limits, scales: Any) -> Fix:
     if is_summed(seen):
         return Fix("scale_lr", {"factor": float(f"{1 / (seen.batch or 1):.2g}")})
     fix = of_usual_weights(seen) if len(scales) and np.nanmax(scales) < LARGE else None
-    kinds = {layer.activation for layer in seen.history.info.layers}
-    scheme = "kaiming" if "ReLU" in kinds or not kinds - {""} else "xavier"
-    return fix or Fix("reinitialise", {"scheme": scheme, "layers": []})
+    return fix or Fix("reinitialise", {"scheme": scheme(seen), "layers": []})
 
 
 def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -211,7 +215,8 @@ def _grown(seen: Sight, limit: Limits) -> list[RunFinding]:
 def _harm_after(seen: Sight, steps: Any, over: Any) -> Harm | None:
     if not len(over):
         return None
-    told = broke(seen.loss) or rose(seen.loss, 1.5)
+    # Norms shrink as a run gets done: beside late ones those of its first steps seem to have grown.
+    told = broke(seen.loss) or lost(seen.loss, 1.5)
     return told if told and told.since >= int(steps[over[0]]) - 20 else None
 
 

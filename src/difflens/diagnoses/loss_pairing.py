@@ -13,9 +13,10 @@ from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
 from .feeding.causes import Cause
 from .pairing.contrast import no_contrast
-from .pairing.endings import bounded, squashed
+from .pairing.endings import bounded, of_one, squashed, sunk
 from .pairing.kinds import two_kinds
 from .pairing.scores import are_scores
+from .pairing.shapes import SWING, every_target
 from .pairing.silenced import silenced
 from .signs.harms import stuck
 from .signs.held_back import held_back_loss
@@ -36,6 +37,11 @@ THRESHOLDS = {
     "squashed_points": Threshold(40, "points before scores behind a non-linearity are told of"),
     "bounded_points": Threshold(80, "points before bounded outputs of a regression are told of"),
     "explained": Threshold(0.5, "share of the targets that such outputs explain by then"),
+    "sunk_points": Threshold(20, "points before sigmoids that sank to zero are told of; the latter "
+                             "half of as many must stand"),
+    "sunk_off": Threshold(0.002, "distance of the loss from ln 2 over them, as a share of it"),
+    "sunk_pull": Threshold(0.05, "gradient of the last layer by its first: answers that are a half "
+                           "off pull as hard as at the start"),
     "depth": Threshold(3.0, "how many times its first size a negative loss must reach"),
     "kinds_points": Threshold(60, "points before training and held-back loss are held against "
                               "one another"),
@@ -49,6 +55,13 @@ THRESHOLDS = {
                              "another kind; healthy runs with a noise or penalty have 1.3"),
     "kinds_gain": Threshold(0.15, "share by which such a held-back loss fell since its first "
                             "value, where both rest: healthy runs have a third and more"),
+    "shapes_points": Threshold(40, "points before a column held against a row is told of"),
+    "shapes_explained": Threshold(0.02, "share of the targets that outputs explain which became "
+                                  "one number"),
+    "shapes_left": Threshold(0.4, "spread of such outputs by what it first was"),
+    "shapes_swing": Threshold(SWING, "deviation of ln(gradient) from batch to batch: one number "
+                              "that passes through zero makes 1.1, many directions 0.2"),
+    "shapes_alike": Threshold(0.95, "correlation of it between layers, at the middle"),
     "contrast": Threshold(0.003, "distance of a loss from the logarithm of the examples in a "
                           "batch, as a share of it, over the latter half of the run"),
     "silenced_points": Threshold(80, "points before a layer that fell silent is told of"),
@@ -85,9 +98,10 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find probabilities handed to a loss that wants logits, and a loss of the wrong sign."""
     limit = Limits("loss-pairing", policy, THRESHOLDS)
     seen = sight(history)
-    found = [*_probabilities(seen, limit)] or squashed(seen, limit) or bounded(seen, limit)
-    found = found or no_contrast(seen, limit) or two_kinds(seen, limit)
-    yield from found or silenced(seen, limit)
+    found = [*_probabilities(seen, limit)] or of_one(seen, limit) or squashed(seen, limit)
+    found = found or bounded(seen, limit) or sunk(seen, limit)
+    found = found or every_target(seen, limit) or no_contrast(seen, limit)
+    yield from found or two_kinds(seen, limit) or silenced(seen, limit)
     yield from _negated(seen, limit)
 
 

@@ -14,10 +14,23 @@ from .signs.decay import collapsed, decay_that_wins
 from .signs.harms import Harm, broke, lost, rests, stood, stuck
 from .signs.held_back import held_back_loss
 from .signs.layers import initial_scales
+from .signs.leaps import broke_behind, kicks
 from .signs.limits import Limits
 from .signs.losses import Losses, levels
+from .signs.outputs import explains_nothing
 from .signs.radial import is_drawn_in, swelling
-from .signs.rates import ECHO, bound, hold, is_summed, lighter, lower, momentum
+from .signs.rates import (
+    ECHO,
+    bound,
+    first_step,
+    hold,
+    is_summed,
+    larger,
+    lighter,
+    lower,
+    momentum,
+    stepped,
+)
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.silence import is_out_of_reach
@@ -43,15 +56,23 @@ THRESHOLDS = {
                       "their work"),
     "replaced": Threshold(1.0, "update by weight of a step that leaves nothing of the weights"),
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
+    "undone": Threshold(0.5, "of what was won, and lost again behind a rate that rose at once"),
 }  # fmt: skip
 
 _APART = 0.7  # of where training began: a held-back loss below it was learned for
+_WON = 0.2  # of the start: less may be the noise of batches
+_LITTLE = 0.12  # share of a regression's targets explained, behind steps that left no weights
 _NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
+_RESTS = 0.3  # of what the run began with: a loss that rests above it has learned little
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
 _MILD = 1.5  # times the start: a rise below it must last
+_BY_CHANCE = 3.0  # spreads of one loss: some level of five lies as far above the first three
+_START_BY_CHANCE = 1.2  # the same: the first three may lie as far below what all come from
 _EASES = 0.5  # of its peak: a loss that first steps threw up and that comes back
 _FALLS = 0.7  # of the points before: a loss that is on its way down
+_GATHERS, _FIRST = 3, 5  # points behind which momentum begins to add up, and those then looked at
+_FELL = 0.9  # of the first loss: one that fell
 _HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
 
 
@@ -71,10 +92,12 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     if wild or is_out_of_reach(seen):
         return  # what no gradient ever reached, no step did harm to
     first = seen.loss.first_by_chance
-    if gradient[0] > limit["gradient"] or (first is not None and first > limit["first_loss"]):
+    # A sum over the batch is large by itself, and makes the steps so.
+    beyond = first is not None and first > limit["first_loss"] and not is_summed(seen)
+    if gradient[0] > limit["gradient"] or beyond:
         return
-    harms = (_rose(seen, limit), _broke(seen, limit), _swings(seen.loss, limit),
-             _stays(seen, limit))  # fmt: skip
+    harms = (_rose(seen, limit), _broke(seen, limit), _undone(seen, limit),
+             _swings(seen.loss, limit), _stays(seen, limit))  # fmt: skip
     for told in harms:
         found = None if told is None else _large(seen, limit, told)
         if told is not None and found is not None:
@@ -114,13 +137,11 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
     typical = seen.layers.typical_update
     if told is None or typical is None:
         return None
-    # A few losses of batches lie as far apart by chance.
-    late = float(np.median(loss.values[loss.n // 2 :]))
-    mild = told.figure < _MILD and not (typical > 5 * limit["update"]).any()
-    if mild and (loss.n < 3 * limit["patience"] or late < limit["rise"] * loss.start):
+    far = bool((typical > 5 * limit["update"]).any())
+    if not far and _may_be_chance(loss, told, limit):
         return None
     early = loss.n < limit["patience"]
-    if early and not (typical > 5 * limit["update"]).any():
+    if early and not far:
         return None
     if early and loss.values[-1] < _EASES * loss.values.max():
         return None  # first steps throw a loss up that is back within ten
@@ -131,18 +152,58 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
     return None if now < _FALLS * before or now < loss.start / 2 else told
 
 
+def _may_be_chance(loss: Losses, told: Harm, limit: Limits) -> bool:
+    """Is it so mild a rise that a few batches make it, or may the first ones have been easy?
+
+    A few losses of batches lie as far apart by chance, the farther the more batches differ. What
+    is no chance lasts.
+    """
+    if told.figure >= max(_MILD, 1 + _BY_CHANCE * loss.noise):
+        return False
+    late = float(np.median(loss.values[loss.n // 2 :]))
+    lasting = max(limit["rise"], 1 + _START_BY_CHANCE * loss.noise)
+    return bool(loss.n < 3 * limit["patience"] or late < lasting * loss.start)
+
+
 def _broke(seen: Sight, limit: Limits) -> Harm | None:
     """Did the loss cease to be a number right after steps as large as the weights?
 
     A bad sample or a logarithm of zero break it as well, after steps of any size: smaller ones
-    do not take numbers to where floats end.
+    do not take numbers to where floats end. One step of a slipped rate is that step's fault.
     """
     told, typical = broke(seen.loss), seen.layers.typical_update
-    if told is None or typical is None:
+    if told is None or typical is None or _slipped(seen):
         return None
     before = typical[seen.steps < told.since][-5:]
     before = before[np.isfinite(before)]
     return told if len(before) and float(before.max()) >= limit["replaced"] else None
+
+
+def _undone(seen: Sight, limit: Limits) -> Harm | None:
+    """Was most of what was won lost right behind a rate that rose at once, and to stay?
+
+    Such a loss need not come near its start again: it was far below it.
+    """
+    at, loss = stepped(seen), seen.loss
+    if at is None or loss.is_learned:
+        return None
+    behind = loss.steps > seen.steps[at]  # the loss of a step is measured before it
+    before, after = loss.values[~behind][-_BEFORE:], loss.values[behind]
+    if len(before) < _BEFORE or len(after) < limit["patience"]:
+        return None
+    low, late = float(np.median(before)), float(np.median(after[-_BEFORE // 2 :]))
+    won = loss.reference - low
+    learned = won > _WON * loss.size
+    if not learned or late - low < limit["undone"] * won or late <= float(before.max()):
+        return None
+    said = f"the loss went from {low:.4g} to {late:.4g} behind a rate that rose at once"
+    return Harm("above", int(loss.steps[behind][0]), (late - low) / won, said)
+
+
+def _slipped(seen: Sight) -> bool:
+    """Did the loss break soon behind one step whose rate was far above those beside it?"""
+    slips = [] if seen.lr is None else kicks(seen.lr)
+    return any(broke_behind(seen.loss, int(seen.steps[at])) for at in slips)
 
 
 def _swings(loss: Losses, limit: Limits) -> Harm | None:
@@ -165,7 +226,8 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
     first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
     if first >= limit["replaced"]:
         told = stuck(seen.loss, limit["patience"]) or stood(seen.loss, limit["stood"])
-        return told or rests(seen.loss, 40)
+        told = told or rests(seen.loss, 40, _resting(seen.loss))
+        return told or explains_nothing(seen, 60, _LITTLE)
     told = stuck(seen.loss, 60) or (rests(seen.loss, 60) if first >= limit["torn"] else None)
     # Recurrent networks rest long before they learn, whatever their steps.
     if is_recurrent(seen.history):
@@ -175,6 +237,16 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
     if told is None or waking or _is_learned_for(seen):
         return None
     return told if first >= limit["update"] else None
+
+
+def _resting(loss: Losses) -> float:
+    """Give the share of the start above which a loss rests too high behind replaced weights.
+
+    They throw the second value up already, and what they cost is no start: the first value, or
+    guessing, is what the run began with.
+    """
+    began = min(loss.reference, float(loss.values[0])) if loss.n else 0.0
+    return _RESTS * began / loss.start if loss.start > 0 else _RESTS
 
 
 def _is_learned_for(seen: Sight) -> bool:
@@ -193,7 +265,7 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
     sizes = (np.zeros(0) if ratios is None
              else np.nan_to_num(ratios[place : place + 5], posinf=1e30).max(axis=0))  # fmt: skip
     worst = np.argsort(-sizes, kind="stable")
-    factor = _factor(seen, peak)
+    factor, noise = _factor(seen, peak), larger(seen)
     return finding(
         "lr-high",
         "critical",
@@ -203,24 +275,27 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
         since=since,
         layers=seen.layers.named(worst[:10]),
         cause="steps are larger than the valley they should follow: the learning rate, or the "
-        "momentum, is too high",
-        advice=[f"multiply the learning rate by about {factor:.1g}", "warm it up",
+        "momentum, is too high" + (" for so few examples a step" if noise else ""),
+        advice=[*(["take batches of 32, or add the gradients of as many up"] if noise else []),
+                f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=_lighter(seen) or bound(seen, told.since, limit["update"]) or lower(seen, factor),
+        fix=noise or _lighter(seen) or bound(seen, told.since, limit["update"])
+        or lower(seen, factor),
     )  # fmt: skip
 
 
 def _lighter(seen: Sight) -> Fix | None:
     """Ask for less momentum where that alone makes the steps large; None where it does not.
 
-    A rate made for a heavy momentum takes hundreds of steps to show anything.
+    A rate made for a heavy momentum takes hundreds of steps to show anything. But where the loss
+    did not fall before the momentum had gathered, the rate is too high without it.
     """
-    held, typical = momentum(seen), seen.layers.typical_update
-    first = 0.0 if typical is None or not len(typical) else float(typical[0])
-    if held <= _HEAVY or not 0 < first < ECHO / 2 or hold(seen) is not None:
+    if momentum(seen) <= _HEAVY or not 0 < first_step(seen) < ECHO / 2 or hold(seen) is not None:
         return None
-    return lighter(seen)
+    ungathered = seen.loss.values[_GATHERS:][:_FIRST]
+    fell = len(ungathered) > 0 and np.median(ungathered) < _FELL * seen.loss.values[0]
+    return lighter(seen) if fell else None
 
 
 def _factor(seen: Sight, peak: float) -> float:
@@ -230,15 +305,15 @@ def _factor(seen: Sight, peak: float) -> float:
     of it. Where the learning rate itself grew, its first value was not the fault, and the peak
     counts.
     """
-    rates, typical = seen.lr, seen.layers.typical_update
+    rates = seen.lr
     known = np.zeros(0) if rates is None else rates[np.isfinite(rates)]
     rising = len(known) > 0 and float(known.max()) > 2 * float(known[0])
-    first = np.zeros(0) if typical is None else typical[:2][np.isfinite(typical[:2])]
-    if rising or not len(first) or float(first[0]) <= 0:
+    first = first_step(seen)
+    if rising or first <= 0:
         return float(np.clip(0.003 / peak, 0.001, 0.3))
     if is_summed(seen) and seen.batch:
         return 1 / seen.batch
-    usual = float(first[0]) * _by_first(seen)
+    usual = first * _by_first(seen)
     return float(np.clip(_AIM * max(1 - momentum(seen), 0.0) / usual, 0.001, 0.3))
 
 

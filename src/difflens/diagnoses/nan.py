@@ -118,7 +118,8 @@ def _fix(history: History, since: int) -> Fix:
     if is_overflow(history):
         return Fix("scale_loss", {"factor": 1.0})
     if _is_of_the_batch(history, since):
-        return Fix("skip_nonfinite")
+        kept = _is_kept(history)
+        return Fix("rewind_and_skip", {"step": since}) if kept else Fix("skip_nonfinite")
     given: Any = history.fact("input")
     spread = given.get("features_std_max") if isinstance(given, dict) else None
     if since == history.first_step and (spread or 0.0) > _WIDE:
@@ -134,7 +135,14 @@ def _advice(history: History, since: int) -> list[str]:
     ]
     if is_overflow(history):
         return ["take the scale of the loss out, or bfloat16 in the place of float16", said[1]]
+    if _is_kept(history):
+        said[1] = "leave it out before the forward pass: batch norms keep it in their statistics"
     return said if _is_of_the_batch(history, since) else [said[2], said[1], said[0]]
+
+
+def _is_kept(history: History) -> bool:
+    """Do batch norms put what goes through them into statistics, whether a step follows or not?"""
+    return any("BatchNorm" in layer.kind for layer in history.info.layers)
 
 
 def _is_of_the_batch(history: History, since: int) -> bool:

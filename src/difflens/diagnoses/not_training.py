@@ -241,11 +241,15 @@ def _told(seen: Sight, limit: Limits, chosen: list[int], code: str) -> RunFindin
 
 
 def _let_nothing_pass(seen: Sight, chosen: list[int]) -> bool:
-    """Are there norms among them, and is every gradient of a matrix exactly zero?
+    """Are there norms among them, and is every gradient of a matrix known, and exactly zero?
 
     Norms make numbers of size one, so that is the work of their gains, which the optimiser, given
-    them now, would have to lift from zero.
+    them now, would have to lift from zero. Of matrices that it does not hold either, no gradient
+    is recorded: that tells nothing of what passes.
     """
     gradients = seen.layers.field("grad_l2")
     norms = any("norm" in seen.history.info.layers[i].kind.lower() for i in chosen)
-    return norms and gradients is not None and not np.nan_to_num(gradients).any()
+    if not norms or gradients is None:
+        return False
+    known = ~seen.history.course.missing("grad_l2")[:, seen.layers.matrices]
+    return bool(known.any() and not np.nan_to_num(gradients[known]).any())

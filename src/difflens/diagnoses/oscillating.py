@@ -15,9 +15,10 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import RunFinding
 from . import diagnosis
+from .signs.held_back import held_back_loss
 from .signs.limits import Limits
-from .signs.rates import lower
-from .signs.sight import sight
+from .signs.rates import larger, lower
+from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -28,8 +29,13 @@ THRESHOLDS = {
     "level": Threshold(0.5, "median of the late loss by the start: below, it has come down"),
     "noise": Threshold(3.0, "the same range of the losses of single examples, by the root of the "
                        "batch: a squared error of one has 2.7"),
+    "passes": Threshold(4, "passes from one quartile to the other: one fall and one leap are two"),
     "points": Threshold(40, "points before a word is said"),
 }  # fmt: skip
+
+_LOOKS = 3
+_RISE = 1.1  # times the look before: steps that overshoot lift held-back data by more
+_BELOW = 0.9  # of where training began: what was learned for held-back data
 
 
 @diagnosis(needs=("loss",), window=40, thresholds=THRESHOLDS)
@@ -49,18 +55,24 @@ def oscillating(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = max(limit["swing"], limit["noise"] / seen.batch**0.5 if seen.batch else 0.0)
     if swing < least or level < limit["level"] or halves > 0.2:
         return
+    passes = _passes(late, low, high)
+    if passes < limit["passes"]:
+        return  # it came down and was thrown back once
+    if _held_back_does_not(seen, len(late)):
+        return  # the batches differ, the weights do not swing
     yield finding(
         "oscillating",
         "critical" if loss.n >= 2 * limit["points"] else "warning",
         f"the loss swings between {low:.3g} and {high:.3g} and does not come down "
         f"(it started at {loss.start:.3g})",
         {"swing": swing, "swing_threshold": least, "level_by_start": level,
-         "level_threshold": limit["level"], "late_fall": halves, "points": len(late)},
+         "level_threshold": limit["level"], "late_fall": halves, "passes": passes,
+         "points": len(late)},
         since=int(loss.steps[0]),
         cause="steps overshoot: the learning rate or the momentum is high, or the batch is small",
         advice=["lower the learning rate", "lower the momentum", "take larger batches"],
         signs=[above(swing, least), above(level, limit["level"])],
-        fix=lower(seen, 0.1),
+        fix=larger(seen) or lower(seen, 0.1),
     )  # fmt: skip
 
 
@@ -69,3 +81,25 @@ def _falls(late: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     half = len(late) // 2
     early = float(np.median(late[:half]))
     return (early - float(np.median(late[half:]))) / early if early > 0 else 0.0
+
+
+def _passes(late: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> int:
+    """Count how often it went from beyond one quartile to beyond the other."""
+    beyond = (late >= high).astype(int) - (late <= low)
+    sides = beyond[beyond != 0]
+    return int((np.diff(sides) != 0).sum())
+
+
+def _held_back_does_not(seen: Sight, points: int) -> bool:
+    """Is the held-back loss below the start, or guessing, and did it not rise over these points?
+
+    Weights that swing take it along; batches that cost differently by nature do not. Weights that
+    were trained before begin below guessing.
+    """
+    held_back = held_back_loss(seen.history)
+    if held_back is None or held_back.n < _LOOKS:
+        return False
+    since = seen.loss.steps[-points]
+    looks = held_back.values[-max(int((held_back.steps >= since).sum()), _LOOKS) :]
+    calm = bool((looks[1:] <= _RISE * looks[:-1]).all())
+    return calm and float(looks[-1]) < _BELOW * max(seen.loss.reference, seen.loss.chance or 0.0)

@@ -37,7 +37,13 @@ THRESHOLDS = {
     "fall": Threshold(0.8, "training loss by what it was at the best held-back loss"),
     "far_gap": Threshold(20.0, "held-back loss over the training loss, where it does not rise but "
                          "rests"),
-    "high": Threshold(0.2, "such a rest in shares of the first training loss (or of guessing)"),
+    "high": Threshold(0.4, "such a rest in shares of the first training loss (or of guessing): "
+                      "below, most of what was to be learned holds for other data"),
+    "lost": Threshold(0.3, "below zero: rise of the held-back loss over its best, in shares of "
+                      "what it had won"),
+    "apart": Threshold(0.5, "below zero: gap in shares of what training won, so that held-back "
+                       "data is nearer to where training began than to where it is"),
+    "onward": Threshold(0.1, "below zero: what training won since that best, by what it had won"),
 }  # fmt: skip
 _STRANGE = 3.0  # times where training began, or guessing
 _ERRATIC = 3.0  # highest by lowest of the last held-back values
@@ -66,9 +72,10 @@ def over_fit(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find a held-back loss that rises, or rests high, while the training loss falls on."""
     limit = Limits("over-fit", policy, THRESHOLDS)
     loss, held_back = sight(history).loss, held_back_loss(history)
-    if held_back is None or loss.n < 10 or loss.now < 0:
+    if held_back is None or loss.n < 10 or held_back.n < limit["after"] + 2:
         return
-    if held_back.n < limit["after"] + 2 or held_back.values.min() <= 0:
+    if loss.now < 0 or held_back.values.min() <= 0:
+        yield from _rises_below_zero(loss, held_back, limit)
         return
     yield from [*_rises(loss, held_back, limit)] or _rests(loss, held_back, limit)
 
@@ -86,7 +93,7 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
     now = float(np.mean(loss.values[-loss.width :]))
     gap = float(np.median(last)) / now if now > 0 else float("inf")
     fell = loss.now <= limit["fall"] * before
-    share = float(last.min() - held_back.values[best]) / max(abs(loss.reference), 1e-300)
+    share = float(last.min() - held_back.values[best]) / _unlearned(loss)
     if rise < limit["rise"] or share < limit["share"] or gap < limit["gap"] or not fell:
         return
     far = float(held_back.values[best]) > _STRANGE * abs(loss.reference)
@@ -112,6 +119,53 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
     )  # fmt: skip
 
 
+def _unlearned(loss: Losses) -> float:
+    """Give what it costs to know nothing: weights that were trained before begin far below it."""
+    level = loss.chance if loss.is_learned and loss.chance else loss.reference
+    return max(abs(level), 1e-300)
+
+
+def _rises_below_zero(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFinding]:
+    """Find the same where the losses may be below zero, as logarithms of a likelihood are.
+
+    There zero means nothing, and no loss is a share of another: what was won since the start is
+    the measure. Held-back data that never won anything is of another kind.
+    """
+    best = int(np.argmin(held_back.values))
+    low, after = float(held_back.values[best]), held_back.values[best + 1 :]
+    at_best = loss.values[loss.steps <= held_back.steps[best]]
+    if len(after) < limit["after"] or not len(at_best):
+        return
+    last, before = after[-limit["after"] :], float(np.median(at_best[-loss.width :]))
+    won, lost = loss.start - low, float(last.min()) - low
+    if won <= 0 or lost < limit["lost"] * won or float(np.ptp(last)) > lost:
+        return  # it won nothing, still has most of it, or leaps about
+    gap = (float(np.median(last)) - loss.now) / max(loss.start - loss.now, 1e-300)
+    onward = (before - loss.now) / max(loss.start - before, 1e-300)
+    if gap < limit["apart"] or onward < limit["onward"]:
+        return
+    step = int(held_back.steps[best])
+    yield finding(
+        "over-fit",
+        "warning",
+        f"the held-back loss lost {lost / won:.0%} of what it had won by its best (step {step}) "
+        f"while the training loss fell from {before:.3g} to {loss.now:.3g}",
+        {"lost": lost / won, "lost_threshold": limit["lost"], "best_step": step, "best": low,
+         "gap_share": gap, "apart_threshold": limit["apart"], "onward": onward,
+         "onward_threshold": limit["onward"], "training_loss": loss.now},
+        since=step,
+        cause=_CAUSE,
+        advice=_stopping(step),
+        signs=[above(lost / won, limit["lost"]), above(gap, limit["apart"])],
+        fix=Fix("stop_early", {"step": step}),
+    )  # fmt: skip
+
+
+def _stopping(step: int) -> list[str]:
+    return [f"keep the weights of step {step} (stop early)", "add dropout or weight decay",
+            "get more data, or augment what there is"]  # fmt: skip
+
+
 def _remedy(loss: Losses, held_back: Losses, best: int) -> Cause:
     """Choose what to do by what the best held-back loss is worth: stopping there gives no more."""
     worth = float(held_back.values[best]) / max(abs(loss.reference), 1e-300)
@@ -120,9 +174,7 @@ def _remedy(loss: Losses, held_back: Losses, best: int) -> Cause:
     if worth > _CONTRARY:
         return _OTHERS
     stop = _where_to_stop(loss, held_back, best)
-    advice = [f"keep the weights of step {stop} (stop early)", "add dropout or weight decay",
-              "get more data, or augment what there is"]  # fmt: skip
-    return Cause(_CAUSE, advice, Fix("stop_early", {"step": stop}))
+    return Cause(_CAUSE, _stopping(stop), Fix("stop_early", {"step": stop}))
 
 
 def _has_no_noise(loss: Losses) -> bool:

@@ -16,6 +16,7 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .feeding.thinning import thinned
 from .signs.harms import stuck
+from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
@@ -35,6 +36,9 @@ THRESHOLDS = {
     "band": Threshold(0.01, "slope in shares of the start per 100 steps that counts as flat"),
     "near": Threshold(0.1, "fall of the loss below which it is stuck near its start"),
 }  # fmt: skip
+
+_VALUES, _BETTER = 6, 0.9  # held-back values, and what two of them were at most of those now
+_LARGE = 0.1  # update by weight of a step that may lose what was learned
 
 
 @diagnosis(needs=("loss",), window=15, thresholds=THRESHOLDS)
@@ -93,6 +97,7 @@ def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
     widest = 100 * max(abs(slope.low), abs(slope.high))
     if widest > limit["band"]:
         return []
+    lost = _was_better(seen)
     return [
         finding(
             "plateau",
@@ -101,11 +106,26 @@ def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
             {"slope_a_100_steps": 100 * slope.value, "widest_slope_a_100_steps": widest,
              "band": limit["band"], "loss_fall": loss.fall, "points": loss.n},
             since=told.since,
-            cause="nothing that was recorded says why: a flat place, a bad start, or labels that "
+            cause="held-back data was answered better before, and steps are of a usual size: what "
+            "is trained on has changed, its labels for one"
+            if lost
+            else "nothing that was recorded says why: a flat place, a bad start, or labels that "
             "cannot be learned",
-            advice=["raise the learning rate, or warm it up further",
+            advice=["look at examples with their labels, as the model gets them now"]
+            if lost
+            else ["raise the learning rate, or warm it up further",
                     "fit a single batch: where that fails, look at loss and labels"],
             signs=[below(widest, limit["band"])],
-            fix=Fix("scale_lr", {"factor": 10.0}),
+            fix=Fix("check_labels") if lost else Fix("scale_lr", {"factor": 10.0}),
         )
     ]  # fmt: skip
+
+
+def _was_better(seen: Sight) -> bool:
+    """Was held-back data answered far better once, though no step was large enough to lose that?"""
+    held_back, typical = held_back_loss(seen.history), seen.layers.typical_update
+    if held_back is None or held_back.n < _VALUES or typical is None:
+        return False
+    small = float(np.nan_to_num(typical).max(initial=0.0)) < _LARGE
+    now = float(np.median(held_back.values[-3:]))
+    return small and now > 0 and float(np.sort(held_back.values)[1]) < _BETTER * now

@@ -12,7 +12,7 @@ from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
 from .signs.harms import harm
 from .signs.inputs import swell
-from .signs.leaps import LEAP, Leap, is_alone, kicks, leap, stays_out, update_before
+from .signs.leaps import LEAP, Leap, broke_behind, is_alone, kicks, leap, stays_out, update_before
 from .signs.limits import Limits
 from .signs.losses import levels
 from .signs.sight import Sight, sight
@@ -36,6 +36,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 _NEXT = 20  # points behind a step in which it shows
+_BEFORE, _SMALL = 5, 0.03  # points, and an update by weight that lifts no loss tenfold at once
 _HIGHER = 1.3  # times the loss before: a write that did harm
 
 
@@ -123,7 +124,12 @@ def _known(seen: Sight, limit: Limits) -> RunFinding | None:
             return _of_a_step(step, what, told.said, above(loss.now, 0.7 * loss.start), {})
         at = int(np.searchsorted(loss.steps, step, side="right"))
         before, after = loss.values[: at - 1][-int(limit["before"]) :], loss.values[at:][:_NEXT]
-        if len(before) < limit["before"] or len(after) < limit["lasting"]:
+        if len(before) < limit["before"]:
+            continue
+        if broke_behind(loss, step):
+            said = f"the loss is not a number since step {loss.broken}"
+            return _of_a_step(step, what, said, 1.0, {})
+        if len(after) < limit["lasting"]:
             continue
         late = float(levels(after, min(5, len(after))).max())
         height = late / max(float(np.median(before)), 1e-300)
@@ -156,7 +162,8 @@ def _is_bad_batch(seen: Sight, limit: Limits, found: Leap, size: float | None) -
     """Was one batch unlike the others: far out by itself, after steps as usual?
 
     Its inputs show it where activations are recorded. Else its loss does: above where the run
-    began, and the next ones far below it, as the weights were not to blame.
+    began, and the next ones far below it, as the weights were not to blame. Nor were they where the
+    step before it was small beside them, whatever that batch then made of them.
     """
     if size is None or size > limit["usual"]:
         return False
@@ -166,7 +173,15 @@ def _is_bad_batch(seen: Sight, limit: Limits, found: Leap, size: float | None) -
     values = seen.loss.values
     height, after = float(values[found.at]), values[found.at + 1 : found.at + 4]
     far = found.height > limit["batch"] and height > seen.loss.start
-    return bool(far and np.median(after) < height / 3)
+    at_once = height > limit["batch"] * float(values[: found.at].max())
+    return bool(far and (np.median(after) < height / 3 or (at_once and _hardly_moved(seen, found))))
+
+
+def _hardly_moved(seen: Sight, found: Leap) -> bool:
+    """Were the steps before the leap so small beside the weights that they explain no such loss?"""
+    typical = seen.layers.typical_update
+    before = np.full(1, np.inf) if typical is None else typical[seen.steps < found.step][-_BEFORE:]
+    return bool(len(before) and np.nan_to_num(before, nan=np.inf).max() < _SMALL)
 
 
 def _clip(seen: Sight, step: int) -> Fix | None:

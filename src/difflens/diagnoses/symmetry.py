@@ -15,6 +15,7 @@ from .signs.harms import Harm, crawls, rests, stuck
 from .signs.layers import are_clipped
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
+from .signs.starts import scheme
 from .signs.wording import above, finding
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
         cause="all units of a layer compute the same, so they get the same gradient and stay alike",
         advice=["initialise the weights at random (kaiming or xavier); only biases may be zero"],
         signs=[above(share, limit["share"] / 2)],
-        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+        fix=Fix("reinitialise", {"scheme": scheme(seen), "layers": names}),
     )  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def _told(
         cause=cause,
         advice=advice,
         signs=[above(share, limit["share"] / 2)],
-        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+        fix=Fix("reinitialise", {"scheme": scheme(seen), "layers": names}),
     )  # fmt: skip
 
 
@@ -155,5 +156,5 @@ def _alike(seen: Sight, limit: Limits, told: Harm) -> Iterator[RunFinding]:
         layers=names,
         cause="weights that start from one constant get the same gradient and stay alike",
         advice=["initialise the weights at random (kaiming or xavier)"],
-        fix=Fix("reinitialise", {"scheme": "kaiming", "layers": names}),
+        fix=Fix("reinitialise", {"scheme": scheme(seen), "layers": names}),
     )  # fmt: skip

@@ -27,6 +27,9 @@ THRESHOLDS = {
     "roughness": Threshold(
         0.1, "median change of ln of the gradient norm from point to point, about its trend: a sum "
         "over steps is smooth, the gradient of a batch is not; twice as much where the norm grew"),
+    "late_roughness": Threshold(
+        0.02, "the same over the latest 30 points, where the loss suffers: one more batch hardly "
+        "moves a sum over many; gradients of batches stay at 0.1 and more"),
     "writes": Threshold(2, "times that weights changed by far more than their update"),
     "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
     "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
@@ -42,6 +45,7 @@ THRESHOLDS = {
         "that are cleared after the forward pass, which is fine, do not"),
 }  # fmt: skip
 _APART = 3.0  # times the training loss
+_LATE = 30  # points
 
 
 @diagnosis(needs=(), window=8, thresholds=THRESHOLDS)
@@ -71,7 +75,8 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     if share < limit["share"] or not ((growth or 0.0) >= limit["growth"] or told):
         return
     smooth = limit["roughness"] * (2 if (growth or 0.0) >= limit["growth"] else 1)
-    if roughness is not None and roughness > smooth:
+    late = told and _late_roughness(seen, begins) <= limit["late_roughness"]
+    if roughness is not None and roughness > smooth and not late:
         return
     yield finding(
         "wiring",
@@ -107,6 +112,18 @@ def _growth(seen: Sight, begins: int) -> tuple[float | None, float | None]:
     # About their own trend: sums that grow fast are as smooth as those that grow slowly.
     rough = np.abs(moves - np.nanmedian(moves))
     return float(np.median(norms[5:10]) / norms[0]), float(np.nanmedian(rough))
+
+
+def _late_roughness(seen: Sight, begins: int) -> float:
+    """Give how rough the gradient norm is by now; without bound where that is not known.
+
+    A sum of a few steps may turn as gradients do. One over many steps cannot.
+    """
+    norms = seen.history.course.global_norm()
+    if norms is None or len(norms) - begins < 2 * _LATE or not (norms[-_LATE:] > 0).all():
+        return float("inf")
+    moves = np.diff(np.log(norms[-_LATE:]))
+    return float(np.median(np.abs(moves - np.median(moves))))
 
 
 def _in_eval_mode(seen: Sight) -> Iterator[RunFinding]:

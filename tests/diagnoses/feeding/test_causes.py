@@ -27,3 +27,22 @@ def test_outputs_that_are_all_the_mean_of_the_targets_come_of_a_column_and_a_row
 
     for act_std, code in ((0.02, "match_shapes"), (0.3, "check_labels")):
         assert only("data", recorded(losses, facts=column, act_std=act_std)).fix.code == code
+
+
+def test_a_regression_that_was_better_once_has_its_shapes_right():
+    losses = np.concatenate([falling(60, start=3.0, end=0.5, pace=0.2), np.full(140, 1.0)])
+    column = {"output": {"shape": [64, 1], "min": -2.0, "max": 2.0}}
+
+    found = only("data", recorded(losses * noise(200, 0.01), facts=column, act_std=0.02))
+
+    assert found.fix.code == "check_labels"
+
+
+def test_examples_that_pull_each_their_own_way_have_targets_of_their_own():
+    losses = falling(120, start=3.0, end=1.0, pace=0.2)
+    column = {"output": {"shape": [64, 1], "min": -2.0, "max": 2.0}}
+    gradients = 1e-2 * noise(120, 0.15, 3)
+
+    found = only("data", recorded(losses, facts=column, act_std=0.02, grad_l2=gradients))
+
+    assert found.fix.code == "check_labels"

@@ -63,3 +63,19 @@ def test_a_loss_that_comes_down_to_guessing_and_stays_suffers_from_one_column():
 
     assert told.fix.code == "scale_inputs"
     assert asked("data", recorded(falling(160, start=300.0, end=0.4, pace=0.3), facts=facts)) == []
+
+
+def test_outputs_that_explain_next_to_nothing_suffer_from_inputs_that_are_not_centred():
+    column = {"output": {"shape": [32, 1], "min": -15.0, "max": 14.0},
+              "input": {"dtype": "float32", "mean": 20.0, "std": 0.9}}  # fmt: skip
+    losses = falling(200, start=40.0, end=1.0, pace=0.2)
+    at = np.arange(200)
+
+    def found(held_back):
+        looks = np.where(at % 20 == 19, held_back, np.nan)
+        return asked(
+            "data", recorded(losses, facts=column, act_std=0.1, scalars={"val_loss": looks})
+        )
+
+    assert [each.fix.code for each in found(1.05)] == ["scale_inputs"]
+    assert "scale_inputs" not in [each.fix.code for each in found(1.0 / (1 + 0.02 * at))]

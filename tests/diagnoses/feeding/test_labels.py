@@ -49,12 +49,51 @@ def test_a_training_loss_in_other_units_is_not_held_against_the_held_back_loss()
 
 
 def test_training_data_that_is_answered_worse_than_held_back_data_is_noisy():
-    losses = (2.1 + 0.3 * np.exp(-np.arange(300) / 30)) * noise(300, 0.03)
-    held_back = 1.6 + 0.7 * np.exp(-np.arange(300) / 40)
-    history = recorded(losses, update_l2=0.02, facts=CLASSES,
-                       scalars={"val_loss": sampled(held_back)})  # fmt: skip
+    assert "augmentation" in only("data", answered_better(RESTS)).cause
 
-    assert "augmentation" in only("data", history).cause
+
+RESTS = 1.6 + 0.7 * np.exp(-np.arange(300) / 40)
+
+
+def answered_better(held_back, dropout=0.0):
+    losses = (2.1 + 0.3 * np.exp(-np.arange(300) / 30)) * noise(300, 0.03)
+    return recorded(losses, update_l2=0.02, facts=CLASSES | {"dropout": dropout},
+                    scalars={"val_loss": sampled(held_back)})  # fmt: skip
+
+
+def test_held_back_data_that_is_answered_better_at_every_look_is_being_taught():
+    falls = 2.35 * np.exp(-np.arange(300) / 700)
+
+    assert "augmentation" in only("data", answered_better(RESTS)).cause
+    assert asked("data", answered_better(falls)) == []
+
+
+def test_dropout_that_was_recorded_parts_the_two_losses_and_not_wrong_labels():
+    assert only("data", answered_better(RESTS, dropout=0.1))
+    assert asked("data", answered_better(RESTS, dropout=0.5)) == []
+
+
+def test_dropout_that_leaves_half_is_given_twice_the_time():
+    def after(points, dropout):
+        return asked("data", recorded(level(points), update_l2=0.02,
+                                      facts=CLASSES | {"dropout": dropout}))  # fmt: skip
+
+    assert after(150, 0.0)
+    assert after(150, 0.5) == []
+    assert after(220, 0.5)
+
+
+def test_what_was_answered_better_and_is_lost_again_knew_more_than_which_labels_are_frequent():
+    losses = (1.95 + 0.35 * np.exp(-np.arange(300) / 20)) * noise(300, 0.02)
+    rests = np.where(np.arange(300) < 40, 2.1, 1.95)
+    better = np.where((np.arange(300) > 50) & (np.arange(300) < 70), 1.7, 1.95)
+
+    def of(held_back):
+        return asked("data", recorded(losses, update_l2=0.02, facts=CLASSES,
+                                      scalars={"val_loss": sampled(held_back)}))  # fmt: skip
+
+    assert "frequent" in of(rests)[0].cause
+    assert of(better) == []
 
 
 def test_labels_are_not_doubted_where_decay_takes_the_weights_away():
@@ -165,3 +204,12 @@ def test_a_held_back_loss_that_rises_does_not_rest_below_guessing():
                        scalars={"val_loss": sampled(rises)}, update_l2=0.02)  # fmt: skip
 
     assert asked("data", history) == []
+
+
+def test_labels_are_not_doubted_behind_first_steps_that_left_nothing_of_the_weights():
+    sizes = np.where(np.arange(200) < 2, 20.0, 0.02)
+    usual = {"output": {"shape": [64, 1], "min": -1.0, "max": 1.0}}
+    history = recorded(level(200, at=1.0), facts=usual, act_std=0.1, update_l2=sizes, weight_l2=8.0)
+
+    assert asked("data", history) == []
+    assert only("lr-high", history).fix.code == "scale_lr"

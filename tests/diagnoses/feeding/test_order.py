@@ -1,6 +1,9 @@
 import numpy as np
 from diagnoses.histories import asked, only
 
+from difflens.diagnoses.signs.held_back import held_back_loss
+from difflens.diagnoses.signs.sight import sight
+from difflens.diagnoses.signs.succession import goes_apart
 from difflens.testing.histories import falling, noise, recorded
 
 
@@ -40,6 +43,17 @@ def test_a_loss_that_wanders_while_held_back_data_stands_comes_of_sorted_example
     along = np.where(np.arange(240) % 20 == 19, level, np.nan)
     told = asked("data", recorded(losses, scalars={"val_loss": along}))
     assert "shuffle" not in [each.fix.code for each in told]
+
+
+def test_a_held_back_loss_that_is_thrown_with_the_training_loss_goes_along():
+    time = np.arange(240)
+    losses = np.exp(1.2 * np.sin(0.09 * time + 0.0008 * time**2)) * noise(240, 0.1)
+    # A look is of the weights after the step: it costs what training costs just after it.
+    ahead = np.where(time % 20 == 19, np.roll(losses, -2), np.nan)
+    history = recorded(losses, scalars={"val_loss": ahead})
+
+    assert goes_apart(sight(history).loss, held_back_loss(history)) > 0.5
+    assert "shuffle" not in [each.fix.code for each in asked("data", history)]
 
 
 def test_batches_drawn_once_and_for_all_differ_too_little_to_matter():

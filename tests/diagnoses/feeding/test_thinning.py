@@ -47,6 +47,11 @@ def test_strong_dropout_that_does_no_harm_is_a_choice():
     assert asked("plateau", run(better=1.0, dropout=0.5)) == []
 
 
+def test_ordinary_dropout_that_was_recorded_explains_why_training_costs_more():
+    assert asked("plateau", run(dropout=0.3)) == []
+    assert only("plateau", run(dropout=0.6)).fix.code == "lower_dropout"
+
+
 def test_nor_are_labels_doubted_where_nothing_is_learned_at_all():
     flat = {"start": 2.31, "end": 2.3, "better": 1.0}
 

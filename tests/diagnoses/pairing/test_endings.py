@@ -36,3 +36,25 @@ def test_steps_that_are_next_to_nothing_are_to_blame_before_what_bounds_the_outp
 
     assert asked("loss-pairing", recorded(losses, facts=facts, act_std=0.35))
     assert asked("loss-pairing", recorded(losses, facts=facts, act_std=0.35, update_l2=1e-6)) == []
+
+
+SIGMOID = {"output": {"shape": [16, 144], "min": 0.1, "max": 0.8}, "final_module": "Sigmoid"}
+
+
+def test_sigmoids_that_sank_to_zero_before_a_loss_that_has_its_own_are_told_soon():
+    time = np.arange(40)
+    losses, faded = np.log(2) + 0.2 * np.exp(-0.4 * time), 1e-2 * np.exp(-0.3 * time)
+
+    found = only("loss-pairing", recorded(losses, facts=SIGMOID, grad_l2=faded))
+
+    assert (found.fix.code, found.severity) == ("remove_softmax", "warning")
+    # A right loss of outputs that are all a half costs as much, and pulls as hard as ever.
+    assert asked("loss-pairing", recorded(losses, facts=SIGMOID)) == []
+
+
+def test_units_that_died_before_the_last_layer_leave_its_bias_the_gradient_it_had():
+    losses = np.log(2) + 0.2 * np.exp(-0.4 * np.arange(40))
+    faded = np.full((40, 12), 1e-2)
+    faded[:, :11] *= np.exp(-0.3 * np.arange(40))[:, None]
+
+    assert asked("loss-pairing", recorded(losses, facts=SIGMOID, grad_l2=faded)) == []

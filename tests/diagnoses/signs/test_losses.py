@@ -92,6 +92,18 @@ def test_a_low_first_loss_with_outputs_far_apart_comes_of_trained_weights(start,
     assert (stuck(series, 20) is None) is learned
 
 
+@pytest.mark.parametrize(
+    ("classes", "start", "spread", "learned"),
+    [(3, 0.05, 11.4, True), (3, 0.05, 7.0, False), (64, 1.0, 9.0, False)],
+)
+def test_outputs_nearer_tell_of_training_where_an_untrained_squared_error_would_be_higher(
+    classes, start, spread, learned
+):
+    series = losses(level(100, at=start), chance=np.log(classes))._replace(spread=spread)
+
+    assert series.is_learned is learned
+
+
 def test_a_loss_that_had_come_down_is_not_stuck_when_it_is_back():
     series = np.concatenate([falling(100, end=0.3), level(100)])
 

@@ -24,6 +24,15 @@ def test_nothing_is_said_of_classes_nor_of_a_loss_that_falls():
         assert explains_nothing(sight(history), 50, 0.12) is None
 
 
+def test_several_outputs_whose_first_loss_is_far_below_guessing_are_no_classes():
+    several = {"output": {"shape": [64, 30], "min": -1.0, "max": 1.0}}
+
+    squared = recorded(level(100, at=1.0), act_std=0.1, facts=several)
+    assert explains_nothing(sight(squared), 50, 0.1) is not None
+    guessing = recorded(level(100, at=3.4), act_std=0.1, facts=several)
+    assert explains_nothing(sight(guessing), 50, 0.1) is None
+
+
 def looks(values, every=20):
     return np.where(np.arange(len(values)) % every == every - 1, values, np.nan)
 
@@ -37,3 +46,10 @@ def test_what_outputs_explain_by_heart_holds_for_nothing(spread, held_back, told
     history = recorded(level(160, at=1.0), act_std=spread, scalars={"val_loss": values})
 
     assert (holds_for_nothing(sight(history), 100) is not None) is told
+
+
+def test_a_first_loss_of_random_outputs_does_not_hide_what_is_learned_by_heart():
+    losses = np.concatenate([np.full(10, 1.4), np.full(150, 0.75)])
+    history = recorded(losses, act_std=0.4, scalars={"val_loss": looks(np.full(160, 1.0))})
+
+    assert holds_for_nothing(sight(history), 100) is not None

@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.rates import bound, hold, is_rising, is_summed, lower, raised
+from difflens.diagnoses.signs.rates import (
+    bound,
+    hold,
+    is_rising,
+    is_summed,
+    larger,
+    lower,
+    raised,
+    stepped,
+)
 from difflens.diagnoses.signs.sight import sight
 from difflens.testing.histories import falling, level, recorded
 
@@ -104,3 +113,36 @@ def test_gradients_that_outgrow_the_loss_are_bounded_by_what_they_were():
 def test_gradients_that_grow_little_or_large_first_steps_ask_for_no_bound():
     assert bound(outgrown(2.0), 100, 0.03 * 6) is None
     assert bound(outgrown(30.0), 100, 1e-4) is None
+
+
+def stood(*rates):
+    """Make rates that stand for thirty points each."""
+    return sight(recorded(falling(30 * len(rates)), scalars={"lr": np.repeat(rates, 30)}))
+
+
+def test_a_rate_rose_at_once_where_it_stood_and_had_never_been_near():
+    assert stepped(stood(0.002, 0.05)) == 30
+    assert stepped(stood(0.05, 0.002, 0.05)) is None
+    assert stepped(stood(0.05, 0.002)) is None
+
+
+def test_neither_a_ramp_nor_a_slip_rises_at_once():
+    ramp = 0.002 * np.exp(np.minimum(np.arange(60), 30) / 8)
+    slip = np.where(np.arange(60) == 30, 5.0, 0.002)
+
+    for rates in (ramp, slip):
+        assert stepped(sight(recorded(falling(60), scalars={"lr": rates}))) is None
+
+
+def test_a_rate_that_rose_at_once_is_taken_back_where_it_did_well_before():
+    rates = np.repeat([0.02, 0.08], 60)
+
+    assert hold(lost_after(rates, best=60)).parameters == {"hold": pytest.approx(0.02)}
+    assert hold(lost_after(rates, best=40)).parameters == {"hold": pytest.approx(0.005)}
+
+
+@pytest.mark.parametrize("batch", [None, 5, 64])
+def test_larger_batches_are_asked_for_where_they_are_known_to_be_tiny(batch):
+    facts = {} if batch is None else {"output": {"shape": [batch, 10], "min": -1.0, "max": 1.0}}
+
+    assert larger(sight(recorded(level(60), facts=facts))) is None

@@ -47,6 +47,14 @@ def test_one_event_is_not_what_a_loss_remembers():
     assert found.swings == 0
 
 
+def test_what_costs_far_more_than_forgetting_was_thrown_and_comes_in_no_order():
+    high = np.arange(240) % 30 > 24
+    forgotten, thrown = (np.where(high, sorted_epochs() * by, sorted_epochs()) for by in (3, 1e3))
+
+    assert succession(loss_of(forgotten)) is not None
+    assert succession(loss_of(thrown)) is None
+
+
 def test_a_cycle_of_a_few_steps_is_no_epoch():
     assert succession(loss_of(2.3 + 1.4 * np.sin(np.arange(200)))) is None
 

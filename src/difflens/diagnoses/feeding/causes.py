@@ -12,13 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ...runs import Fix
+from ..pairing.shapes import pull_apart
 from ..signs.held_back import held_back_loss
-from ..signs.losses import output_shape
+from ..signs.losses import levels, output_shape
 from ..signs.outputs import explained
 from ..signs.sight import Sight
 
 _PARTS = 0.985  # training loss by held-back loss: below, some of it is learned by heart
 _LAST = 3  # held-back values
+_BETTER = 0.7  # of what the loss is now
 _CONSTANT = 0.02  # share of the targets explained by outputs that are all one number
 
 
@@ -61,12 +63,19 @@ def why_nothing_is_learned(seen: Sight) -> Cause:
     if loss.chance is None:
         part = explained(seen)
         constant = part is not None and part < _CONSTANT
-        return _SHAPES if constant and _has_one_column(seen) else _LABELS
+        shapes = constant and _has_one_column(seen) and not _was_better(seen)
+        return _SHAPES if shapes and not pull_apart(seen) else _LABELS
     if held_back is None or held_back.n < _LAST:
         return _LABELS
     now = float(np.mean(loss.values[-loss.width :]))
     level = float(np.mean(held_back.values[-_LAST:]))
     return _EXAMPLES if now > _PARTS * level else _LABELS
+
+
+def _was_better(seen: Sight) -> bool:
+    """Was the loss far lower for a while? Shapes are wrong from the start, or never."""
+    course = levels(seen.loss.values, seen.loss.width)
+    return len(course) > 0 and float(course.min()) < _BETTER * seen.loss.now
 
 
 def _has_one_column(seen: Sight) -> bool:

@@ -8,10 +8,12 @@ import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.harms import Harm, broke, crawls, rests, rose, stood, stuck
+from ..signs.held_back import held_back_loss
 from ..signs.inputs import are_alike, input_size, swell, target_size
 from ..signs.limits import Limits
 from ..signs.losses import Losses
 from ..signs.nonfinite import broke_in_the_loss
+from ..signs.outputs import explained
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
@@ -47,7 +49,8 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
     spread = input_size(seen)
     told = broke(seen.loss) or rose(seen.loss, 1.5) or stuck(seen.loss, 30)
     told = told or stood(seen.loss, 30) or rests(seen.loss, 60)
-    told = told or _guesses(seen.loss, int(limit["points"])) or crawls(seen.loss, 150)
+    told = told or _guesses(seen.loss, int(limit["points"])) or _explains_little(seen, limit)
+    told = told or crawls(seen.loss, 150)
     if told is None or spread is None or limit["least_scale"] < spread < limit["scale"]:
         return []
     if told.kind == "broken" and broke_in_the_loss(seen.history):
@@ -87,6 +90,19 @@ def _guesses(loss: Losses, least: int) -> Harm | None:
         return None
     said = f"the loss fell to {loss.now:.4g}, that of guessing, and stays there"
     return Harm("rests", int(loss.steps[0]), loss.fall, said)
+
+
+def _explains_little(seen: Sight, limit: Limits) -> Harm | None:
+    """Does a regression explain next to nothing, held-back data too, however high it began?"""
+    held_back, part = held_back_loss(seen.history), explained(seen)
+    if seen.loss.chance is not None or seen.loss.n < limit["points"] or part is None:
+        return None
+    if held_back is None or held_back.n < limit["blind_values"] or part > limit["explained"]:
+        return None
+    if held_back.fall > limit["comes"]:
+        return None
+    said = f"the outputs explain {part:.0%} of the targets"
+    return Harm("rests", int(seen.loss.steps[0]), part, said)
 
 
 def far_targets(seen: Sight, limit: Limits) -> list[RunFinding]:

@@ -14,6 +14,7 @@ from ..signs.held_back import (
     is_flat,
     is_on_its_way,
 )
+from ..signs.layers import initial_scales
 from ..signs.limits import Limits
 from ..signs.losses import Losses, levels
 from ..signs.outputs import explains_nothing, holds_for_nothing
@@ -21,10 +22,12 @@ from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 from .causes import why_nothing_is_learned
-from .thinning import is_thinned
+from .thinning import is_blurred, is_thinned, patience
 
+_REPLACED, _SMALL = 1.0, 0.2  # update by weight of such a step, and weights by kaiming's
 _HOT = 2.0  # times guessing
 _LOST = 1.1  # times its best
+_LOOKS, _LOWER = 4, 0.98  # held-back values, and of the one before: it gets better
 _TAUGHT = 0.8  # of guessing
 _WORSE = -0.1  # share by which a held-back loss falls: below, it rose, and does not rest
 
@@ -96,11 +99,11 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     level = float(np.median(held_back.values[-int(limit["blind_values"]) :]))
     ratio, share = level / loss.now, loss.now / loss.chance
-    if not limit["noisy"] <= share <= 1 or ratio > limit["cleaner"]:
+    if not limit["noisy"] <= share <= 1 or ratio > limit["cleaner"] or _gets_better(held_back):
         return []
     if level > _LOST * float(held_back.values.min()) or _was_better(loss):
         return []  # it was better, and lost that again
-    if loss.start > _HOT * loss.chance or is_thinned(seen):
+    if loss.start > _HOT * loss.chance or is_thinned(seen) or is_blurred(seen):
         return []  # outputs that begin large take long to become small, with dropout longer
     return [
         finding(
@@ -119,6 +122,15 @@ def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("check_labels"),
         )
     ]  # fmt: skip
+
+
+def _gets_better(held_back: Losses) -> bool:
+    """Is each of the last looks well below the one before? Then it is being taught, noise or not.
+
+    What wrong labels leave to be learned is learned soon, and both losses rest.
+    """
+    last = held_back.values[-_LOOKS:]
+    return bool((last[1:] < _LOWER * last[:-1]).all())
 
 
 def _was_better(loss: Losses) -> bool:
@@ -144,6 +156,9 @@ def frequent(seen: Sight, limit: Limits) -> list[RunFinding]:
     # Who knows which labels are frequent does better than guessing, of held-back data too.
     if told is None or not _WORSE < fell <= limit["flat"] or not limit["noisy"] <= lowest < 1:
         return []
+    late = float(np.median(held_back.values[-int(limit["blind_values"]) :]))
+    if late > _LOST * float(held_back.values.min()):
+        return []  # it was better, and lost that again
     if _healthy_pace(seen, limit) is None or seen.is_warming_up:
         return []
     if seen.is_waking and seen.layers.path < limit["path"]:
@@ -187,8 +202,9 @@ def _least_of(seen: Sight, limit: Limits) -> int:
 
 
 def _of_examples(points: int, seen: Sight, limit: Limits) -> int:
-    """Give these points, or more where batches are so small that they hold too few examples."""
-    return max(points, int(limit["examples"]) // seen.batch) if seen.batch else points
+    """Give these points, or more where batches are small, or dropout leaves little of them."""
+    least = max(points, int(limit["examples"]) // seen.batch) if seen.batch else points
+    return int(least * patience(seen))
 
 
 def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
@@ -196,10 +212,23 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
     typical, gradients = seen.layers.typical_update, seen.layers.recent(seen.layers.gradient)
     if typical is None or gradients is None or not np.isfinite(typical).any():
         return None
+    if _are_replaced(seen):
+        return None
     pace = float(np.nanmedian(typical))
     pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
     reached = len(pulls) and pulls.min() >= 1e-3 * pulls.max()
     return pace if reached and limit["slowest"] <= pace <= limit["fastest"] else None
+
+
+def _are_replaced(seen: Sight) -> bool:
+    """Did first steps leave nothing of weights of a usual size? What comes after is small by that.
+
+    Weights that start at next to nothing grow in their first steps, and that is no harm.
+    """
+    typical, scales = seen.layers.typical_update, initial_scales(seen.layers)
+    if typical is None or not len(scales) or float(np.nanmedian(scales)) < _SMALL:
+        return False
+    return float(np.nan_to_num(typical[:3]).max(initial=0.0)) >= _REPLACED
 
 
 def _fastest_fall(loss: Losses) -> float | None:

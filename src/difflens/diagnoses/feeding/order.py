@@ -17,6 +17,8 @@ from ..signs.writes import writes
 
 _NEXT = 1  # steps between a write to the weights and what the loss makes of it
 _FORGOTTEN = 30.0  # times the start, or guessing: what is forgotten costs less
+_EARLY = 5  # part of the run in which levels fall too fast to be compared: the first fifth
+_AROUND, _LOOKS = 4, 4  # points on either side of a look, and how many looks must have them
 
 
 def in_order(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -64,8 +66,30 @@ def _wanders(seen: Sight, found: Succession, limit: Limits) -> str:
     held_back = held_back_loss(seen.history)
     if held_back is None or found.memory < limit["memory"] or found.swings < limit["swings"]:
         return ""
-    apart = goes_apart(seen.loss, held_back)
-    return "the held-back loss does not go along" if apart >= limit["goes_apart"] else ""
+    if goes_apart(seen.loss, held_back) < limit["goes_apart"]:
+        return ""
+    beyond = _beyond(seen.loss, held_back) >= limit["goes_beyond"]
+    return "the held-back loss does not go along" if beyond else ""
+
+
+def _beyond(loss: Losses, held_back: Losses) -> float:
+    """Give the spread of how far held-back losses lie beyond all training losses about them, as ln.
+
+    A step that throws the weights throws both, and within a few points both come back: a look in
+    the midst of it is far from their mean, yet within what training cost just before and after.
+    The examples of one stretch cost what others do not, for as long as the stretch lasts.
+    """
+    late = held_back.steps >= loss.steps[loss.n // _EARLY]
+    places = np.searchsorted(loss.steps, held_back.steps[late], "right")
+    known = places + _AROUND <= loss.n  # what comes after the last look is not known yet
+    if int(known.sum()) < _LOOKS:
+        return 0.0
+    around = [loss.values[max(at - _AROUND, 0) : at + _AROUND] for at in places[known]]
+    values = held_back.values[late][known]
+    within = np.clip(values, [each.min() for each in around], [each.max() for each in around])
+    off = np.log(values / within)
+    along = np.arange(len(off))
+    return float((off - np.polyval(np.polyfit(along, off, 1), along)).std())
 
 
 def _steps_are_large(seen: Sight, limit: Limits) -> bool:

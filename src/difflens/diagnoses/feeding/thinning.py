@@ -23,13 +23,15 @@ _HOT = 2.0  # times guessing: outputs that begin as large explain the first of i
 _USUAL = 0.1  # dropout that training stands
 # A share p that is dropped puts noise of p/(1-p) times the signal's power into every unit.
 _DROWNED = 2.0
+_ORDINARY = 1.0  # half is dropped
+_BLURRED = 0.4  # three tenths are
 
 
 def thinned(seen: Sight) -> list[RunFinding]:
     """Find a loss that is high beside dropout that drowns, or as only noise in training makes it.
 
-    Where dropout was recorded it is known; else a training loss that was above guessing when the
-    held-back loss was below it tells.
+    Where dropout was recorded it is known, and what is ordinary is no fault; else a training loss
+    that was above guessing when the held-back loss was below it tells.
     """
     return _drowned(seen) or _inferred(seen)
 
@@ -69,6 +71,8 @@ def _inferred(seen: Sight) -> list[RunFinding]:
     loss = seen.loss
     if found is None or told is None or loss.chance is None or loss.now < _HIGH * loss.chance:
         return []
+    if 0 < _noise(seen) <= _ORDINARY:
+        return []  # it is known what parts the two, and that training stands as much
     return [
         finding(
             "plateau",
@@ -97,6 +101,16 @@ def is_thinned(seen: Sight) -> bool:
 def is_drowned(seen: Sight) -> bool:
     """Does recorded dropout put more noise into the network than it leaves of the signal?"""
     return _noise(seen) >= _DROWNED
+
+
+def is_blurred(seen: Sight) -> bool:
+    """Does recorded dropout put so much noise into training that its loss is higher by that?"""
+    return _noise(seen) >= _BLURRED
+
+
+def patience(seen: Sight) -> float:
+    """Say how many times as long learning may take: of what passes, dropout leaves 1 - p."""
+    return 1 + _noise(seen)
 
 
 def _held_apart(seen: Sight) -> Proportions | None:

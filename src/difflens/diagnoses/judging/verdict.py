@@ -30,7 +30,7 @@ EXPLAINS: dict[str, set[str]] = {
     "loss-pairing": {"vanishing", "lr-high", "over-fit", *_BLOWN, *_STUCK},
     "data": {"oscillating", "spike", "diverging", "slow", "plateau", "over-fit", "lr-high",
              "exploding", "nan", "dead"},
-    "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead"},
+    "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead", "nan"},
     "diverging": {"lr-high", "data", "plateau", *_BLOWN},
     "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
     "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",

@@ -106,7 +106,7 @@ def _same(seen: Sight, limit: Limits) -> list[RunFinding]:
     late = pace[seen.steps >= since]
     # The median: a rate that comes to its end moved the weights before.
     size = float(np.median(late[np.isfinite(late)])) if np.isfinite(late).any() else 0.0
-    if float(np.ptp(values)) > 0 or size < limit["moving"]:
+    if float(np.ptp(values)) > 0 or size < limit["moving"] or _gets_nothing(seen, since):
         return []
     return [
         finding(
@@ -123,6 +123,13 @@ def _same(seen: Sight, limit: Limits) -> list[RunFinding]:
             signs=[above(len(values), limit["same_values"] / 2)],
         )
     ]  # fmt: skip
+
+
+def _gets_nothing(seen: Sight, since: int) -> bool:
+    """Are all gradients zero since then? Decay alone moves such weights, and no loss shows it."""
+    gradients = seen.history.course.global_norm()
+    late = np.zeros(0) if gradients is None else gradients[seen.steps >= since]
+    return len(late) > 0 and bool((late == 0).all())
 
 
 def repeated(seen: Sight, limit: Limits) -> list[RunFinding]:

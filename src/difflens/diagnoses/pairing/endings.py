@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log1p
+from math import exp, inf, log, log1p
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..signs.limits import Limits
 from ..signs.losses import Losses
 from ..signs.outputs import explained
 from ..signs.sight import Sight
-from ..signs.wording import above, finding
+from ..signs.wording import above, below, finding
 
 # Between which two numbers a non-linearity keeps what it gives.
 _ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
@@ -21,6 +21,7 @@ _ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
          "ReLU": (0.0, inf)}  # fmt: skip
 _LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
 _TINY = 1e-4  # of the weights
+_FIRST = 3  # points of a gradient, at the start and of late
 # What has no weights and leaves scores as large as they are.
 _PASSES = ("pool", "flatten", "dropout", "identity", "upsample", "shuffle", "pad", "fold",
            "softmax")  # fmt: skip
@@ -57,6 +58,83 @@ def squashed(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip
+
+
+def of_one(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a softmax over a single score: that is one, whatever the score, and so is its output."""
+    output: Any = seen.history.fact("output")
+    if seen.history.fact("final_module") != "Softmax" or not isinstance(output, dict):
+        return []
+    alone = (output.get("shape") or [0])[-1] == 1
+    if not alone or (output.get("min"), output.get("max")) != (1.0, 1.0):
+        return []
+    if seen.loss.n < limit["points"]:
+        return []
+    return [
+        finding(
+            "loss-pairing",
+            "critical",
+            "the output is a softmax of one score, which is 1 for every input",
+            {"final_module": "Softmax", "outputs": 1, "points": seen.loss.n},
+            since=int(seen.loss.steps[0]),
+            cause="a softmax shares one among all scores: of one score it leaves nothing to learn",
+            advice=["take the softmax off the end of the model",
+                    "for two classes give the loss two scores, or one and a sigmoid"],
+            signs=[1.0],
+            fix=Fix("remove_softmax"),
+        )
+    ]  # fmt: skip
+
+
+def sunk(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a sigmoid before a loss that has its own, once every output has sunk to nothing.
+
+    A probability of nothing, taken for a logit, costs ln 2, whatever the label: where most labels
+    are no, that is the best there is, and the sigmoid lets no gradient back from there. A sigmoid
+    that stands alone costs ln 2 where every output is a half: then answers are a half off, and the
+    last layer is pulled as hard as ever.
+    """
+    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
+    if final != "Sigmoid" or loss.n < limit["sunk_points"]:
+        return []
+    late = loss.values[-int(limit["sunk_points"] / 2) :]
+    off = float(np.abs(late / log(2) - 1).max())
+    pull = _late_pull(seen)
+    if off > limit["sunk_off"] or pull is None or pull > limit["sunk_pull"]:
+        return []
+    return [
+        finding(
+            "loss-pairing",
+            "warning",
+            f"the outputs pass through Sigmoid, the loss stands at {loss.now:.4f}, that of logits "
+            f"of zero, and {pull:.1g} is left of the gradient of the last layer",
+            {"final_module": final, "off_ln_2": off, "off_threshold": limit["sunk_off"],
+             "gradient_left": pull, "pull_threshold": limit["sunk_pull"], "points": loss.n},
+            since=int(loss.steps[0]),
+            cause="a loss that applies the sigmoid itself gets what has been through one already, "
+            "and all outputs have sunk to zero, where a sigmoid passes no gradient",
+            advice=["take the sigmoid off the end of the model, and give the loss logits"],
+            signs=[below(pull, limit["sunk_pull"]), above(loss.n, limit["sunk_points"] / 2)],
+            fix=Fix("remove_softmax"),
+        )
+    ]  # fmt: skip
+
+
+def _late_pull(seen: Sight) -> float | None:
+    """Give what is left of the first gradient of the last layer, of its bias too if it has one.
+
+    A bias is asked as well: units that died before it leave its own gradient as it was.
+    """
+    found, layers = seen.history.course.field("grad_l2"), seen.history.course.layers
+    if found is None or not seen.layers.matrices:
+        return None
+    last = layers[seen.layers.matrices[-1]].depth
+    at = [i for i, each in enumerate(layers) if each.depth == last] if last is not None else []
+    at = at or [seen.layers.matrices[-1]]
+    first, late = found[:_FIRST, at].max(axis=0), np.median(found[-_FIRST:, at], axis=0)
+    if not np.isfinite(late).all() or not (first > 0).all():
+        return None
+    return float((late / first).max())
 
 
 def _reach(seen: Sight, final: str) -> float | None:

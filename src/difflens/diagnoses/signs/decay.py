@@ -14,6 +14,7 @@ _STRONG = 1e-3  # a decay below it takes a thousandth a step at a rate of one
 _MORE = 3.0  # times the pull of the gradient: trained weights rest where both are alike
 _POINTS = 10
 _COLLAPSED = 0.2  # of their first size
+_BESIDE = 1.5  # times what decay takes in a step: the gradient makes no more of it
 _RUNS = 5  # of this length: what a sound penalty takes to halve weights that nothing else holds
 
 
@@ -78,9 +79,23 @@ def penalty_by(seen: Sight, pace: float) -> Fix:
 
 
 def _is_torn(seen: Sight) -> bool:
-    """Were the first steps half as large as the weights? What is left then is their work."""
+    """Were the first steps half as large as the weights? What is left then is their work.
+
+    But for what decay itself takes at each step: rate times decay, where both are as strong.
+    """
     typical = seen.layers.typical_update
-    return typical is not None and float(np.nan_to_num(typical[:3]).max(initial=0.0)) > _LOST
+    first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    return first > max(_LOST, _BESIDE * _taken(seen))
+
+
+def _taken(seen: Sight) -> float:
+    """Give what decay that is decoupled (AdamW) takes from the weights in the first step."""
+    given, rates = seen.history.info.optimizer, seen.lr
+    decoupled = given.get("decoupled_weight_decay", str(given.get("name", "")).lower() == "adamw")
+    decay = given.get("weight_decay")
+    if not decoupled or rates is None or not len(rates) or not isinstance(decay, (int, float)):
+        return 0.0
+    return float(np.nan_to_num(rates[0])) * float(decay)
 
 
 def _outpulls(seen: Sight, decay: float) -> bool:

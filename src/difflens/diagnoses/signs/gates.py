@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .layers import Layers
+from .layers import Layers, units
 from .sight import Sight
 
 _ASKING = frozenset({"query", "key", "q_proj", "k_proj", "to_q", "to_k", "wq", "wk"})
@@ -23,13 +23,16 @@ def gates(layers: Layers, columns: Any) -> list[int]:
     """Give the places of matrices that make gates: sigmoids among as many layers without one.
 
     The last matrix scores and is not counted. Where every hidden layer ends in a sigmoid, these
-    are its non-linearities.
+    are its non-linearities; where none without one has as many units, nothing is there to multiply
+    (a layer in two factors has its sigmoid behind the second).
     """
     if are_sigmoids_alone(layers, columns):
         return []
-    found = [place for place, column in enumerate(columns[:-1])
-             if "igmoid" in layers.of(int(column)).activation]  # fmt: skip
-    return found if len(found) <= len(columns) - 1 - len(found) else []
+    hidden = [layers.of(int(column)) for column in columns[:-1]]
+    found = [place for place, layer in enumerate(hidden) if "igmoid" in layer.activation]
+    others = {units(layer) for layer in hidden if "igmoid" not in layer.activation}
+    multiplies = all(units(hidden[place]) in others for place in found)
+    return found if multiplies and len(found) <= len(hidden) - len(found) else []
 
 
 def are_sigmoids_alone(layers: Layers, columns: Any) -> bool:

@@ -146,9 +146,15 @@ def _kaiming(layer: Layer) -> float:
     """Give the norm that kaiming gives a matrix, sqrt(2/fan_in) a weight (He et al. 2015)."""
     if not layer.count or len(layer.shape) < 2:
         return float("nan")
-    # A kernel of Keras and JAX has its units last, a weight of PyTorch first.
-    units = layer.shape[-1] if layer.role == "kernel" else layer.shape[0]
-    return float((2 * units) ** 0.5)
+    return float((2 * units(layer)) ** 0.5)
+
+
+def units(layer: Layer) -> int:
+    """Count the units of a matrix: a kernel of Keras and JAX has them last, PyTorch's weight first.
+
+    0 where the shape is not known.
+    """
+    return layer.shape[-1 if layer.role == "kernel" else 0] if layer.shape else 0
 
 
 def is_matrix(layer: Layer) -> bool:

@@ -23,6 +23,7 @@ LEAP = {
 _ALONE = 2.0  # times the steps before it and after it
 _KICK = 5.0  # times the rate before and after: schedules do not do that
 _NEAR = 4  # points before the leap in which a step is looked for
+_SOON = 20  # steps within which what a huge one did breaks the loss
 
 
 class Leap(NamedTuple):
@@ -110,6 +111,11 @@ def _is_steady(seen: Sight, place: int) -> bool:
     """Is the learning rate known there, and about the one before?"""
     rates = seen.lr
     return rates is not None and place > 0 and bool(rates[place] < _ALONE * rates[place - 1])
+
+
+def broke_behind(loss: Losses, step: int) -> bool:
+    """Did the loss cease to be a number soon behind that step?"""
+    return loss.broken is not None and step < loss.broken <= step + _SOON
 
 
 def is_kick(seen: Sight, where: int) -> bool:

@@ -20,6 +20,8 @@ _THROWN = 3.0  # times the first loss: the mean of the start beyond it is the wo
 _FAR_THROWN = 1e4  # the same where single values say little: no noise of batches does that
 _CALM = 0.3  # change from value to value, by the level, of a loss whose first value can be trusted
 _APART = 3.0  # times the least distance of outputs that a low cross entropy wants
+_NEARER = 2.0  # the same, where no other loss of such outputs is as low before it is trained
+_SQUARED = 16.0  # times the root of a squared error: outputs farther apart cost more, untrained
 _SIGNED = 0.05  # of the values
 _LEARNED = 0.3  # of guessing: a loss that begins below it comes of weights that were trained
 
@@ -89,12 +91,14 @@ class Losses(NamedTuple):
 
         A cross entropy of L among k classes wants outputs that lie about ln(k/(e^L - 1)) apart in
         every example, and trained ones several times as far over a batch. Where they lie closer,
-        it is another loss (a squared error of 64 outputs), and guessing says nothing of it.
+        it is another loss (a squared error of 64 outputs), and guessing says nothing of it. An
+        untrained squared error is at least the variance of the outputs.
         """
         start = self.start
         if self.chance is None or self.spread is None or not 0 < start < _LEARNED * self.chance:
             return False
-        return bool(self.spread > _APART * (self.chance - log(expm1(start))))
+        least = _NEARER if self.spread > _SQUARED * start**0.5 else _APART
+        return bool(self.spread > least * (self.chance - log(expm1(start))))
 
     @property
     def is_of_outputs(self) -> bool:

@@ -6,8 +6,10 @@ import numpy as np
 
 from .harms import Harm
 from .held_back import held_back_loss
+from .losses import Losses
 from .sight import Sight
 
+_GUESSED = 0.7  # of guessing: weights that are not trained do not score better
 _RECENT = 20  # points over which outputs are looked at
 _LOOKS = 6  # held-back values
 _NO_BETTER = 0.9  # of the held-back loss early on
@@ -17,9 +19,13 @@ _FLAT = 0.05  # of the level: what a loss that stands may still fall over a sixt
 
 
 def explains_nothing(seen: Sight, least: int, share: float) -> Harm | None:
-    """Are the outputs of a regression next to constant, while its loss stands?"""
+    """Are the outputs of a regression next to constant, while its loss stands?
+
+    Several outputs may be classes; a first loss far below that of guessing among them is none of
+    these. They explain less than is measured here, so that what is little is less.
+    """
     loss = seen.loss
-    if loss.chance is not None or loss.n < max(least, 6):
+    if loss.n < max(least, 6) or _may_be_classes(loss):
         return None
     half = loss.values[loss.n // 2 :]
     third = max(len(half) // 3, 1)
@@ -31,6 +37,12 @@ def explains_nothing(seen: Sight, least: int, share: float) -> Harm | None:
         return None
     said = f"the outputs explain {part:.0%} of the targets, and the loss stands at {loss.now:.4g}"
     return Harm("constant", int(loss.steps[0]), part, said)
+
+
+def _may_be_classes(loss: Losses) -> bool:
+    if loss.chance is None:
+        return False
+    return loss.spread is None or float(loss.values[0]) >= _GUESSED * loss.chance
 
 
 def holds_for_nothing(seen: Sight, least: int) -> Harm | None:
@@ -45,7 +57,8 @@ def holds_for_nothing(seen: Sight, least: int) -> Harm | None:
     early = float(np.median(held_back.values[: held_back.n // 3]))
     late = float(np.median(held_back.values[held_back.n // 2 :]))
     part, start = explained(seen), loss.start
-    if part is None or not 0 < _NO_BETTER * early < late or loss.now < _HIGH * start:
+    # Random outputs cost some on top of what knowing nothing does, which is what others cost early.
+    if part is None or not 0 < _NO_BETTER * early < late or loss.now < _HIGH * min(start, early):
         return None
     if part > _BY_HEART or not _HIGH * start < late < start / _HIGH:
         return None

@@ -33,7 +33,9 @@ class Why(NamedTuple):
 def why(seen: Sight, columns: Any) -> Why:
     """Tell what the layers of a stack have in common that passes on a part only."""
     norms, found = small_gains(seen), gates(seen.layers, columns)
-    bounded = seen.layers.of(int(columns[0])).activation in BOUNDED
+    # The first of two factors, or an entry, has no non-linearity of its own.
+    kinds = [kind for each in columns if (kind := seen.layers.of(int(each)).activation)]
+    bounded = bool(kinds) and kinds[0] in BOUNDED
     if norms:
         said = ("start the gains of norms at one", *_USUAL)
         return Why("the gains of its norm start near zero", said, _drawn(bounded), found, norms)

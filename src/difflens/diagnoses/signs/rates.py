@@ -19,9 +19,15 @@ _WARM_UP = 10  # of the points so far: the part that a warm-up may take of a run
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
+_FEW, _MANY = 4, 32  # examples: so few that a step is mostly noise, and as many as are usual
+_OWN = 0.3  # of the weights: early steps beyond it are too large whatever they point at
+_SETTLES = 5  # points: Adam's first step is its largest, as signs that differ cancel out later
 ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
+_TORN = 0.3  # of the weights: steps that add up to more leave little of what they were
 _BEGIN, _STEADY = 3.0, 2.0  # times a sound step: what plain SGD begins with, what others take
 _OUTGROWN = 3.0  # times the growth of the loss: gradients of a healthy run grow about as it does
+_STEP = 3.0  # times all rates before: a rise at once that no restart makes
+_KEPT = 0.1  # of what was won: less is lost by the noise of batches
 _HELD = 0.25  # of the rate at the lowest loss: at half of it 26 of 30 ramps were mended
 
 
@@ -66,18 +72,59 @@ def momentum(seen: Sight) -> float:
     return float(given) if isinstance(given, (int, float)) and given > 0 else 0.0
 
 
+def first_step(seen: Sight) -> float:
+    """Give the first update by weight as the rate alone made it; 0 where it is not known.
+
+    Nesterov's first step is made as if the second were there already: it is 1 + m times that of
+    plain momentum, and both add up to the same.
+    """
+    typical = seen.layers.typical_update
+    known = np.zeros(0) if typical is None else typical[:2][np.isfinite(typical[:2])]
+    first = float(known[0]) if len(known) else 0.0
+    ahead = seen.history.info.optimizer.get("nesterov") is True
+    return first / (1 + momentum(seen)) if ahead else first
+
+
 def lighter(seen: Sight) -> Fix:
     """Ask for the momentum with which first steps, added up, change a tenth of the weights."""
-    typical = seen.layers.typical_update
-    first = 0.0 if typical is None or not len(typical) else float(np.nan_to_num(typical[0]))
+    first = first_step(seen)
     return Fix("lower_momentum", {"value": float(f"{min(max(1 - first / ECHO, 0.0), 0.9):.2g}")})
+
+
+def larger(seen: Sight) -> Fix | None:
+    """Ask for larger batches, where steps that go too far see a few examples each.
+
+    Noise grows with the rate by the batch (Smith & Le 2018). Where a step sees next to nothing, a
+    rate low enough for its noise sees too little within the run, and batches of a usual size need
+    none. None where early steps were too large whatever they point at, or the rate climbed: noise
+    is not what did the harm then. Nor is it where each example adds to the step.
+    """
+    if not seen.batch or seen.batch > _FEW or is_summed(seen) or momentum(seen) >= 1:
+        return None
+    if not 0 < _early_step(seen) < _OWN or hold(seen) is not None:
+        return None
+    return Fix("larger_batch", {"factor": _MANY / seen.batch})
+
+
+def _early_step(seen: Sight) -> float:
+    """Give the size of early steps, by the weights, with what momentum adds to them.
+
+    Those of plain SGD grow with the harm, so the first of them tells.
+    """
+    typical = seen.layers.typical_update
+    if typical is None or "betas" not in seen.history.info.optimizer:
+        return first_step(seen) / max(1 - momentum(seen), 1e-3)
+    return float(np.median(np.nan_to_num(typical[:_SETTLES])))
 
 
 def to_sound_steps(seen: Sight) -> float:
     """Give the factor that makes a first step, with its momentum, as large as a sound one."""
-    typical = seen.layers.typical_update
-    first = 0.0 if typical is None else float(np.nan_to_num(typical[0]))
-    return min(SOUND_UPDATE * max(1 - momentum(seen), 0.01) / max(first, 1e-30), 0.3)
+    return min(SOUND_UPDATE * max(1 - momentum(seen), 0.01) / max(first_step(seen), 1e-30), 0.3)
+
+
+def untorn(seen: Sight, factor: float) -> float:
+    """Give the factor, or less where first steps and what momentum adds still tore the weights."""
+    return min(factor, _TORN * max(1 - momentum(seen), 0.01) / max(first_step(seen), 1e-30))
 
 
 def raised(seen: Sight, pace: float) -> float:
@@ -104,7 +151,8 @@ def hold(seen: Sight) -> Fix | None:
     On a ramp the loss is lowest at the edge of what it can follow, so a part of that rate is asked
     for (Smith 2017, Cyclical learning rates, takes one from well before the lowest). A lower first
     value would only put the harm off. Restarts that swell are a ramp as well: the highest rate so
-    far counts, not that of the step.
+    far counts, not that of the step. Where the rate stood and rose at once while the loss was about
+    its lowest, the one before it has proved itself, and is asked for.
     """
     course = levels(seen.loss.values, _LEVEL)
     if seen.lr is None or not len(course):
@@ -113,7 +161,33 @@ def hold(seen: Sight) -> Fix | None:
     before, after = _height(seen, seen.steps <= best), _height(seen, seen.steps > best)
     if before is None or after is None or after < _CLIMBED * before:
         return None
+    at = stepped(seen)
+    if at is not None and _was_sound(seen, at, float(course.min())):
+        return Fix("fix_schedule", {"hold": float(seen.lr[at - 1])})
     return Fix("fix_schedule", {"hold": _HELD * before})
+
+
+def stepped(seen: Sight) -> int | None:
+    """Give the point at which the rate rose at once, far and to stay; None where it never did.
+
+    It stood before, so that this is no ramp, and had never been near: restarts come back to where
+    they were. A slip goes back at once.
+    """
+    rates = np.zeros(0) if seen.lr is None else np.nan_to_num(seen.lr)
+    for at in np.flatnonzero(rates[1:] > _STEP * rates[:-1]) + 1:
+        stood, after = rates[max(at - _LEVEL, 0) : at], rates[at : at + 2 * _LEVEL]
+        steady = len(stood) == _LEVEL and 0 < stood.max() <= _RISE * stood.min()
+        stays = len(after) > _SLIP and after.min() > rates[at] / _CLIMBED
+        if steady and stays and rates[at] > _STEP * rates[:at].max():
+            return int(at)
+    return None
+
+
+def _was_sound(seen: Sight, at: int, lowest: float) -> bool:
+    """Was the loss still about its lowest when the rate rose?"""
+    loss = seen.loss
+    before = loss.values[loss.steps <= seen.steps[at]][-_LEVEL:]
+    return len(before) > 0 and np.median(before) - lowest <= _KEPT * (loss.start - lowest)
 
 
 def bound(seen: Sight, since: int, sound: float) -> Fix | None:

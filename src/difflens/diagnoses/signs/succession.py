@@ -23,6 +23,7 @@ _LEAST_LOOKS = 4
 _FIRST = 5  # part of the run in which levels fall too fast to be compared: the first fifth
 _FAR = 3.0  # robust deviations
 _THROWN = 3.0  # times the first loss
+_FORGOTTEN, _RARE = 30.0, 95  # times the start, or guessing: what is forgotten costs less; per cent
 _TWICE = log(2)
 _BACK, _AWAY = 0.5, 0.3  # autocorrelation where a short cycle is back, and where it is away
 _SHORTEST, _PERIODS = 8, 3  # points of a period, and how many of them must be seen
@@ -43,7 +44,7 @@ def succession(loss: Losses) -> Succession | None:
     late = loss.n // _FIRST
     if loss.n < _WIDE or loss.values.min() <= 0:
         return None
-    if np.median(loss.values[late:]) > _THROWN * loss.values[0]:
+    if np.median(loss.values[late:]) > _THROWN * loss.values[0] or _is_thrown(loss):
         return None  # what was thrown away swings too
     logs = np.log(loss.values[late:])
     rest = logs - _course(logs)
@@ -72,6 +73,16 @@ def goes_apart(loss: Losses, held_back: Losses) -> float:
     ratios = np.log(held_back.values[looks] / np.array(levels))
     along = np.arange(len(ratios))
     return float((ratios - np.polyval(np.polyfit(along, ratios, 1), along)).std())
+
+
+def _is_thrown(loss: Losses) -> bool:
+    """Does it cost more, again and again, than answers that are sure and wrong?
+
+    What one stretch teaches and the next forgets is bounded by how sure the answers are: far
+    beyond that, steps threw the weights. One event may be of another kind.
+    """
+    most = _FORGOTTEN * max(loss.size, loss.chance or 0.0)
+    return float(np.percentile(loss.values, _RARE)) > most
 
 
 def _course(values: NDArray[Any]) -> NDArray[Any]:

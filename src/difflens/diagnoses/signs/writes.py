@@ -82,6 +82,9 @@ def _lengths(seen: Sight) -> NDArray[Any]:
     if not chosen:
         return np.zeros(0)
     late = slice(-_LEAST // 3, None)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.median(weights[late][:, chosen] / updates[late][:, chosen], axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Where gradients wake, the latest steps are the largest, and all before them little.
+        walked = np.cumsum(updates[:, chosen].astype(np.float64) ** 2, axis=0) ** 0.5
+        steps = np.minimum(updates[late][:, chosen], walked[late] / _LEAST**0.5)
+        found = np.median(weights[late][:, chosen] / steps, axis=0)
     return np.asarray(found[np.isfinite(found)])
