@@ -135,7 +135,8 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "normalise_scores": lambda config, _: replace(
         config, loss="auto" if config.loss == "nll-of-scores" else config.loss
     ),
-    "negate_loss": lambda config, _: replace(config, loss_sign=-config.loss_sign),
+    # Who is told that the loss is made large takes its minus out, wherever that is put in.
+    "negate_loss": lambda config, _: replace(config, loss_sign=1),
     # Who trains on what is measured writes the loss of the validation into the loop.
     "match_loss": lambda config, _: replace(config, loss=config.held_loss or config.loss),
     "balance_classes": lambda config, _: replace(config, class_weights="balanced"),

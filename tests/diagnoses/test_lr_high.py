@@ -243,3 +243,23 @@ def test_what_replaced_weights_cost_is_not_where_the_run_began():
 
     assert only("lr-high", recorded(losses, update_l2=steps, facts=facts)).since_step == 0
     assert asked("lr-high", recorded(learned, update_l2=steps, facts=facts)) == []
+
+
+def test_a_loss_that_climbs_off_its_level_again_behind_steps_that_tore_the_weights_is_told():
+    time = np.arange(300)
+    settled = 0.8 + 2.0 * np.exp(-time / 15)
+    back = settled + np.clip(time - 120, 0, 60) / 300
+    torn = SIZE * np.where(time < 20, 0.45, 0.01)
+
+    def told(losses, steps):
+        # Held-back data cost little, so that nobody says that nothing was learned.
+        looks = {"val_loss": np.where(time % 20 == 19, losses, NAN)}
+        noisy = losses * noise(300, 0.03)
+        return asked("lr-high", recorded(noisy, scalars=looks, update_l2=steps))
+
+    (found,) = told(back, torn)
+    assert "climbed" in found.text
+    assert found.fix.code == "scale_lr"
+    # What settles was borne, and first steps that tear nothing did not make it climb.
+    assert told(settled, torn) == []
+    assert told(back, SIZE * 0.01) == []

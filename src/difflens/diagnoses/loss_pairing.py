@@ -136,6 +136,7 @@ def _probabilities(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         "gets what has been through one already",
         advice=["take the softmax (or sigmoid) off the end of the model, and give the loss logits"],
         signs=[above(seen.loss.n, limit["points"] / 2)],
+        layers=seen.layers.last,
         fix=Fix("remove_softmax"),
     )  # fmt: skip
 

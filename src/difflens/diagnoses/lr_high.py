@@ -56,6 +56,7 @@ THRESHOLDS = {
                       "their work"),
     "replaced": Threshold(1.0, "update by weight of a step that leaves nothing of the weights"),
     "swing": Threshold(0.5, "spread of the loss over its level, where it does not rise"),
+    "climbed": Threshold(0.05, "of what was won, and lost again for good behind torn weights"),
     "undone": Threshold(0.5, "of what was won, and lost again behind a rate that rose at once"),
 }  # fmt: skip
 
@@ -64,6 +65,8 @@ _WON = 0.2  # of the start: less may be the noise of batches
 _LITTLE = 0.12  # share of a regression's targets explained, behind steps that left no weights
 _NEAR = 0.1  # fall of a loss that may still be on its way off a saddle
 _RESTS = 0.3  # of what the run began with: a loss that rests above it has learned little
+_LONG = 60  # points: the fifth of so many is a level
+_BATCHES = 2.0  # spreads of one loss: a level of a dozen of them lies five of its own off by then
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
 _MILD = 1.5  # times the start: a rise below it must last
@@ -97,7 +100,7 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     if gradient[0] > limit["gradient"] or beyond:
         return
     harms = (_rose(seen, limit), _broke(seen, limit), _undone(seen, limit),
-             _swings(seen.loss, limit), _stays(seen, limit))  # fmt: skip
+             _swings(seen.loss, limit), _stays(seen, limit), _climbed(seen, limit))  # fmt: skip
     for told in harms:
         found = None if told is None else _large(seen, limit, told)
         if told is not None and found is not None:
@@ -237,6 +240,27 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
     if told is None or waking or _is_learned_for(seen):
         return None
     return told if first >= limit["update"] else None
+
+
+def _climbed(seen: Sight, limit: Limits) -> Harm | None:
+    """Did a loss climb off its lowest level again, and stay there, behind steps that tear?
+
+    Steps that fit the valley lose nothing of what they won; batches alone make less of a rise.
+    """
+    typical, loss = seen.layers.typical_update, seen.loss
+    first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    if first < limit["torn"] or loss.n < _LONG or loss.is_learned:
+        return None
+    fifth = loss.n // 5
+    low, late = float(levels(loss.values, fifth).min()), float(np.median(loss.values[-fifth:]))
+    won = loss.reference - low
+    by_chance = _BATCHES * loss.noise * loss.size
+    if won <= 0 or late < _RESTS * loss.reference:
+        return None
+    if late - low < max(limit["climbed"] * won, by_chance):
+        return None
+    said = f"the loss climbed from {low:.4g} to {late:.4g} again"
+    return Harm("above", int(loss.steps[0]), (late - low) / won, said)
 
 
 def _resting(loss: Losses) -> float:

@@ -14,6 +14,7 @@ def test_cosines_without_a_temperature_keep_the_loss_above_what_they_allow():
     found = only("loss-pairing", recorded(losses, facts=cosines()))
 
     assert found.fix.code == "remove_softmax"
+    assert found.layers == (recorded(losses).info.layers[-2].name,)
     assert 1.3 < found.evidence["floor"] < 1.35
 
 

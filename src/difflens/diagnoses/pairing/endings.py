@@ -55,6 +55,7 @@ def squashed(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=[f"take {final} off the end of the model, and give the loss what is before it",
                     "where it is meant (cosines), divide what it gives by a temperature of 0.1"],
             signs=[above(loss.now, _LOW * loss.start)],
+            layers=seen.layers.last,
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip
@@ -81,6 +82,7 @@ def of_one(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=["take the softmax off the end of the model",
                     "for two classes give the loss two scores, or one and a sigmoid"],
             signs=[1.0],
+            layers=seen.layers.last,
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip
@@ -115,6 +117,7 @@ def sunk(seen: Sight, limit: Limits) -> list[RunFinding]:
             "and all outputs have sunk to zero, where a sigmoid passes no gradient",
             advice=["take the sigmoid off the end of the model, and give the loss logits"],
             signs=[below(pull, limit["sunk_pull"]), above(loss.n, limit["sunk_points"] / 2)],
+            layers=seen.layers.last,
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip
@@ -188,6 +191,7 @@ def bounded(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=[f"take {final} off the end of the model",
                     "or scale the targets into its bounds"],
             signs=[above(1 - part, 1 - limit["explained"])],
+            layers=seen.layers.last,
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip

@@ -40,6 +40,11 @@ class Layers:
         """Name matrices by their columns."""
         return [self.course.layers[self.matrices[i]].name for i in columns]
 
+    @property
+    def last(self) -> list[str]:
+        """Name the matrix that makes the outputs, where there is one."""
+        return self.named([-1]) if self.matrices else []
+
     def of(self, column: int) -> Layer:
         """Give the layer of a column."""
         return self.course.layers[self.matrices[column]]
