@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from .configs.closing import CLOSING_CONTROLS, CLOSING_FAULTS
 from .configs.controls import CONTROLS, Control
 from .configs.crossed import crossed_controls, crossed_faults
 from .configs.faults import FAULTS, Fault
@@ -59,7 +60,8 @@ _THIRD_CONTROLS = (*TABLES_CONTROLS, *SIGNALS_CONTROLS, *TOKENS_CONTROLS, *STRUC
 
 # Rules and thresholds are chosen on all but the last two. Of known faults `reseeded` holds seeds
 # back; `report` is new altogether, and asked once, when the rules stand. Engineers who knew no
-# rule wrote the blind ones; which half is which was settled beforehand. `former` was a report.
+# rule wrote the blind ones; which half is which was settled beforehand. `former` and `third`
+# were reports.
 PARTS = {
     "tune": Part((*FAULTS, *VARIANTS, *UNSEEN_FAULTS), (*CONTROLS, *UNSEEN_CONTROLS)),
     "trial": Part(_SECOND_FAULTS[::2], _SECOND_CONTROLS[::2]),
@@ -72,9 +74,10 @@ PARTS = {
         tuple(replace(each, seeds=_REHEARSED_SEEDS) for each in _THIRD_FAULTS[::2]),
         tuple(replace(each, seeds=_REHEARSED_SEEDS) for each in _THIRD_CONTROLS[::2]),
     ),
+    "third": Part(tuple(_THIRD_FAULTS[1::2]), _THIRD_CONTROLS[1::2]),
     "reseeded": Part(
         tuple(_reseeded(each) for each in (*FAULTS, *VARIANTS)), tuple(map(_reseeded, CONTROLS))
     ),
-    "report": Part(tuple(_THIRD_FAULTS[1::2]), _THIRD_CONTROLS[1::2]),
+    "report": Part(CLOSING_FAULTS, CLOSING_CONTROLS),
 }
 ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)
