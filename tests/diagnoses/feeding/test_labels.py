@@ -213,3 +213,11 @@ def test_labels_are_not_doubted_behind_first_steps_that_left_nothing_of_the_weig
 
     assert asked("data", history) == []
     assert only("lr-high", history).fix.code == "scale_lr"
+
+
+def test_labels_are_not_doubted_where_decay_alone_moves_the_weights():
+    doubted = recorded(level(300), update_l2=0.02, facts=CLASSES)
+    starved = recorded(level(300), update_l2=0.02, grad_l2=0.0, facts=CLASSES)
+
+    assert only("data", doubted)
+    assert asked("data", starved) == []

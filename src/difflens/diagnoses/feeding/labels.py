@@ -216,7 +216,8 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
         return None
     pace = float(np.nanmedian(typical))
     pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
-    reached = len(pulls) and pulls.min() >= 1e-3 * pulls.max()
+    # Decay moves weights that get no gradient at all.
+    reached = len(pulls) and pulls.min() >= 1e-3 * pulls.max() > 0
     return pace if reached and limit["slowest"] <= pace <= limit["fastest"] else None
 
 
