@@ -90,25 +90,30 @@ def _ending(config: Config) -> nn.Module:
     return nn.Identity() if config.ending == "none" else _activation(config.ending)
 
 
+def block_of(config: Config, **parts: nn.Module) -> nn.Sequential:
+    """Give layers with what the knobs put behind them."""
+    from torch import nn
+
+    if config.norm == "batch":
+        parts["norm"] = nn.BatchNorm1d(config.width)
+    elif config.norm == "layer":
+        parts["norm"] = nn.LayerNorm(config.width)
+    parts["activation"] = _activation(config.activation, config.pace)
+    if config.dropout:
+        parts["dropout"] = nn.Dropout(config.dropout)
+    block = nn.Sequential()
+    for name, part in parts.items():
+        block.add_module(name, part)
+    return block
+
+
 def _blocks(config: Config, inputs: int) -> nn.ModuleList:
     from torch import nn
 
-    blocks = nn.ModuleList()
-    for number in range(config.depth):
-        width = inputs if number == 0 else config.width
-        parts: dict[str, nn.Module] = {"linear": nn.Linear(width, config.width)}
-        if config.norm == "batch":
-            parts["norm"] = nn.BatchNorm1d(config.width)
-        elif config.norm == "layer":
-            parts["norm"] = nn.LayerNorm(config.width)
-        parts["activation"] = _activation(config.activation, config.pace)
-        if config.dropout:
-            parts["dropout"] = nn.Dropout(config.dropout)
-        block = nn.Sequential()
-        for name, part in parts.items():
-            block.add_module(name, part)
-        blocks.append(block)
-    return blocks
+    widths = [inputs, *[config.width] * config.depth]
+    return nn.ModuleList(
+        block_of(config, linear=nn.Linear(width, config.width)) for width in widths[: config.depth]
+    )
 
 
 def _mlp(config: Config, data: Data) -> nn.Module:

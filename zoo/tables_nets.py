@@ -9,23 +9,8 @@ from torch import Tensor, nn
 
 from .configs import Config
 from .data import Data
-from .networks import _activation, _ending
+from .networks import _activation, _ending, block_of
 from .tables_data import CODES
-
-
-def _block(config: Config, **parts: nn.Module) -> nn.Sequential:
-    """Give layers with what the knobs put behind them."""
-    if config.norm == "batch":
-        parts["norm"] = nn.BatchNorm1d(config.width)
-    elif config.norm == "layer":
-        parts["norm"] = nn.LayerNorm(config.width)
-    parts["activation"] = _activation(config.activation, config.pace)
-    if config.dropout:
-        parts["dropout"] = nn.Dropout(config.dropout)
-    block = nn.Sequential()
-    for name, part in parts.items():
-        block.add_module(name, part)
-    return block
 
 
 class Stack(nn.Module):
@@ -63,7 +48,7 @@ def _low_rank(config: Config, data: Data) -> nn.Module:
         config,
         data,
         [
-            _block(
+            block_of(
                 config, down=nn.Linear(each, config.code), up=nn.Linear(config.code, config.width)
             )
             for each in sizes
@@ -79,7 +64,7 @@ class Wide(Stack):
         inputs = int(data.inputs.shape[1])
         sizes = [inputs, *[config.width] * (config.depth - 1)]
         super().__init__(
-            config, data, [_block(config, linear=nn.Linear(each, config.width)) for each in sizes]
+            config, data, [block_of(config, linear=nn.Linear(each, config.width)) for each in sizes]
         )
         self.wide = nn.Linear(inputs, data.outputs)
 
@@ -153,7 +138,7 @@ class Cross(Stack):
         """Make the crossings and the layer behind them."""
         size = int(data.inputs.shape[1])
         crossings: list[nn.Module] = [Crossing(size) for _ in range(config.depth)]
-        last = _block(config, linear=nn.Linear(size, config.width))
+        last = block_of(config, linear=nn.Linear(size, config.width))
         super().__init__(config, data, [*crossings, last])
 
     def forward(self, values: Tensor) -> Tensor:
@@ -219,7 +204,7 @@ class Codes(Stack):
         columns, entry = int(data.inputs.shape[1]), config.entry or config.width
         sizes = [(columns + 1) * entry, *[config.width] * (config.depth - 1)]
         super().__init__(
-            config, data, [_block(config, linear=nn.Linear(each, config.width)) for each in sizes]
+            config, data, [block_of(config, linear=nn.Linear(each, config.width)) for each in sizes]
         )
         self.lookup = nn.Embedding(columns * CODES, entry)
         self.register_buffer("offsets", torch.arange(columns) * CODES)

@@ -225,8 +225,7 @@ def _swings(loss: Losses, limit: Limits) -> Harm | None:
 
 def _stays(seen: Sight, limit: Limits) -> Harm | None:
     """Is the loss stuck for long although the first steps were large?"""
-    typical = seen.layers.typical_update
-    first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    first = _first_steps(seen)
     if first >= limit["replaced"]:
         told = stuck(seen.loss, limit["patience"]) or stood(seen.loss, limit["stood"])
         told = told or rests(seen.loss, 40, _resting(seen.loss))
@@ -247,8 +246,7 @@ def _climbed(seen: Sight, limit: Limits) -> Harm | None:
 
     Steps that fit the valley lose nothing of what they won; batches alone make less of a rise.
     """
-    typical, loss = seen.layers.typical_update, seen.loss
-    first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    first, loss = _first_steps(seen), seen.loss
     if first < limit["torn"] or loss.n < _LONG or loss.is_learned:
         return None
     fifth = loss.n // 5
@@ -261,6 +259,12 @@ def _climbed(seen: Sight, limit: Limits) -> Harm | None:
         return None
     said = f"the loss climbed from {low:.4g} to {late:.4g} again"
     return Harm("above", int(loss.steps[0]), (late - low) / won, said)
+
+
+def _first_steps(seen: Sight) -> float:
+    """Give the largest update by weight of the first three points."""
+    typical = seen.layers.typical_update
+    return 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
 
 
 def _resting(loss: Losses) -> float:
