@@ -1,10 +1,11 @@
 """What the monitor costs on the processor: ratios of step times, interleaved in one run.
 
-`python -m bench.cpu_monitor` prints the table of docs/monitor.md. Variants take turns within each
-round, beginning with another one each time, so that a busy machine slows all of them alike and
-none has a better place; the figure is the median of ratios within a round. Turns are short and
-rounds many, because a shared machine changes its pace by the second. A second bare loop shows what
-the noise is.
+`python -m bench.cpu_monitor` prints the table of docs/monitor.md. All variants train one and the
+same model in turn, and the monitor is attached and detached between turns: two copies of a model
+differ by several percent from each other by where their memory lies, which is more than is to be
+measured. Each round begins with another variant, so that none has a better place; the figure is
+the median of ratios within a round. Turns are short and rounds many, because a shared machine
+changes its pace by the second. A second bare loop shows what the noise is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,6 +22,9 @@ from statistics import median
 from typing import Any
 
 Step = Callable[[], Any]
+# Steps before a turn is timed: the first ones touch memory, and how often `auto` reads is decided
+# from what its first readings cost.
+_WARM, _SETTLED = 2, 40
 
 
 def mlp(torch: Any) -> tuple[Any, Any]:
@@ -99,77 +104,85 @@ def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
     }
 
 
-def loop(torch: Any, make: Any, watch: Any, name: str) -> tuple[Any, Step]:
-    """Give what must be closed, and one step of training."""
+def trainer(torch: Any, make: Any) -> tuple[Any, Any, Step]:
+    """Give a model, its optimiser, and a step that gives its loss and leaves gradients to read."""
     torch.manual_seed(0)
     model, (inputs, targets) = make(torch)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
-    context = watch(model, optimizer)
-    entered: Any = context.__enter__()
-    spread = torch.nn.functional.cross_entropy
 
-    def step() -> None:
-        loss = spread(model(inputs), targets)
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(inputs), targets)
         loss.backward()
         optimizer.step()
-        if name.startswith(".item"):
-            for each in model.parameters():
-                each.grad.norm().item()
-                each.grad.abs().max().item()
-                each.grad.abs().mean().item()
-                each.norm().item()
-        optimizer.zero_grad()
+        return loss
+
+    return model, optimizer, step
+
+
+def _read_one_by_one(model: Any) -> None:
+    for each in model.parameters():
+        each.grad.norm().item()
+        each.grad.abs().max().item()
+        each.grad.abs().mean().item()
+        each.norm().item()
+
+
+def _work_beside() -> float:
+    """Give the processor seconds of Python's threads but this one: of the recorder."""
+    beside = (each.ident for each in threading.enumerate() if each is not threading.main_thread())
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(each)) for each in beside if each is not None
+    )
+
+
+def turn(name: str, context: Any, model: Any, step: Step, block: int) -> float:
+    """Attach a variant, let it settle, and give the seconds of one of its steps."""
+    with context as entered:
+
+        def train(steps: int) -> None:
+            for _ in range(steps):
+                loss = step()
+                if name.startswith(".item"):
+                    _read_one_by_one(model)
+                if entered is not None:
+                    entered.step(loss)
+
+        train(_SETTLED if name.startswith("auto") else _WARM)
         if entered is not None:
-            entered.step(loss)
-
-    return context, step
-
-
-def _show_only_its_own_time(context: Any, shift: float) -> None:
-    """Let the diagnoses, which keep to a share of the time, not count the turns of others."""
-    alarm = getattr(context, "_alarm", None)
-    if alarm is not None:
-        alarm.clock = lambda: time.perf_counter() + shift
+            entered.flush()
+        begun = time.perf_counter()
+        train(block)
+        took = time.perf_counter() - begun
+        # What its thread still has to do is this variant's, not the next one's; it is counted by
+        # its work, because no loop waits for it. Torch's own threads spin meanwhile.
+        worked = _work_beside()
+        if entered is not None:
+            entered.flush()
+        return (took + _work_beside() - worked) / block
 
 
 def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[str, float]]:
     """Give the seconds of a bare step, and each variant's ratio to it."""
     folder = Path(tempfile.mkdtemp())
-    loops = {name: loop(torch, make, watch, name) for name, watch in variants(folder).items()}
-    times: dict[str, list[float]] = {name: [] for name in loops}
-    passed = dict.fromkeys(loops, time.perf_counter())
-    try:
-        for turn in range(rounds + 2):
-            first = turn % len(loops)
-            names = [*loops][first:] + [*loops][:first]
-            for name in names:
-                context, step = loops[name]
-                begun = time.perf_counter()
-                _show_only_its_own_time(context, passed[name] - begun)
-                for _ in range(block):
-                    step()
-                took = time.perf_counter() - begun
-                # What its thread still has to do is this variant's, not the next one's; it is
-                # counted by its work, because no loop waits for it.
-                worked = time.process_time()
-                getattr(context, "flush", bool)()
-                took += time.process_time() - worked
-                passed[name] += took
-                if turn > 1:
-                    times[name].append(took / block)
-    finally:
-        for each, _ in loops.values():
-            each.__exit__(None, None, None)
-        shutil.rmtree(folder, ignore_errors=True)
-    bare = times["none"]
+    model, optimizer, step = trainer(torch, make)
+    watches = variants(folder)
+    times: dict[str, list[float]] = {name: [] for name in watches}
+    for each in range(rounds + 1):
+        first = each % len(watches)
+        for name in [*watches][first:] + [*watches][:first]:
+            took = turn(name, watches[name](model, optimizer), model, step, block)
+            if each:  # the first round is the machine's warm-up
+                times[name].append(took)
+    shutil.rmtree(folder, ignore_errors=True)
     against = {
-        name: median(own / other for own, other in zip(found, bare, strict=True))
+        name: median(own / other for own, other in zip(found, times["none"], strict=True))
         for name, found in times.items()
     }
-    return median(bare), against
+    return median(times["none"]), against
 
 
-def main(rounds: int = 24) -> None:
+def main(rounds: int = 12) -> None:
     import torch
 
     threads = torch.get_num_threads()
@@ -178,8 +191,8 @@ def main(rounds: int = 24) -> None:
         "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
     )
     print("|---|---|---|---|---|---|---|")
-    for name, make, block in (("MLP, 3 layers", mlp, 400), ("GPT-mini, 0.9 M", gpt, 4),
-                              ("ResNet-18, 11 M", resnet, 2)):  # fmt: skip
+    for name, make, block in (("MLP, 3 layers", mlp, 400), ("GPT-mini, 0.9 M", gpt, 8),
+                              ("ResNet-18, 11 M", resnet, 4)):  # fmt: skip
         bare, against = ratios(torch, make, rounds, block)
         row = [f"{100 * (against[each] - 1):+.1f} %" for each in list(against)[1:]]
         print(f"| {name} | {1e3 * bare:.1f} ms | {' | '.join(row)} |", flush=True)
