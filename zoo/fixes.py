@@ -73,7 +73,9 @@ def _norm(config: Config, given: Given) -> Config:
 
 
 def _batch(config: Config, given: Given) -> Config:
-    return replace(config, batch=max(1, round(config.batch * float(given["factor"]))))
+    """Take larger batches, with a lower rate where the remedy names one."""
+    batch = max(1, round(config.batch * float(given["factor"])))
+    return replace(config, batch=batch, lr=config.lr * float(given.get("lr_factor", 1.0)))
 
 
 def _regularise(config: Config, given: Given) -> Config:

@@ -89,6 +89,13 @@ def test_a_remedy_changes_what_it_names_and_nothing_else(code):
     assert {knob for knob in before if before[knob] != changed[knob]} == named
 
 
+def test_larger_batches_come_with_a_lower_rate_where_the_remedy_names_one():
+    asked = {"factor": 4, "lr_factor": 0.5}
+    after = mend(FAULTY, {"code": "larger_batch", "parameters": asked})
+
+    assert after == replace(FAULTY, batch=4 * FAULTY.batch, lr=FAULTY.lr / 2)
+
+
 def test_a_remedy_nobody_knows_is_none():
     assert mend(FAULTY, {"code": "pray", "parameters": {}}) is None
     assert mend(FAULTY, {"code": "scale_lr", "parameters": {}}) is None

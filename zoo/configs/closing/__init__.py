@@ -1,4 +1,4 @@
-"""The part that was written last, by eight who knew no rule, on the parents of the third set."""
+"""Written by eight who knew no rule, on the parents of the third set."""
 
 from __future__ import annotations
 
