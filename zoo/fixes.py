@@ -78,6 +78,12 @@ def _batch(config: Config, given: Given) -> Config:
     return replace(config, batch=batch, lr=config.lr * float(given.get("lr_factor", 1.0)))
 
 
+def _momentum(config: Config, given: Given) -> Config:
+    """Take less momentum, with another rate where the remedy names one."""
+    rate = config.lr * float(given.get("lr_factor", 1.0))
+    return replace(config, momentum=float(given["value"]), lr=rate)
+
+
 def _regularise(config: Config, given: Given) -> Config:
     return replace(
         config,
@@ -165,13 +171,17 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
     "scale_targets": lambda config, _: replace(config, target_scale=1.0),
     "skip_nonfinite": lambda config, _: replace(config, skip_nonfinite=True),
     "stable_loss": _stable,
-    "lower_momentum": lambda config, given: replace(config, momentum=float(given["value"])),
+    "lower_momentum": _momentum,
     "larger_batch": _batch,
     "regularise": _regularise,
     "lower_dropout": lambda config, given: replace(
         config, dropout=min(config.dropout, float(given["value"]))
     ),
     "stop_early": lambda config, given: replace(config, stop_step=max(1, int(given["step"]))),
+    # All there is (0) stays all there is, and so does more than that.
+    "more_data": lambda config, given: replace(
+        config, samples=math.ceil(config.samples * float(given["factor"]))
+    ),
     "fix_schedule": _hold,
     "rewind_and_skip": _rewind,
     # Who leaves weights to the optimiser takes out all that writes to them behind its step.

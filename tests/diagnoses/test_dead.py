@@ -121,6 +121,13 @@ def test_a_rare_active_batch_is_seen_in_activations_as_well():
 
 def test_steps_that_momentum_adds_up_to_the_weights_and_more_want_more_than_a_tenth():
     late = np.where(np.arange(200)[:, None] < 60, 0.1, np.array(SHARE))
-    history = recorded(level(), act_dead=late, update_l2=1.0, optimizer={"momentum": 0.99})
 
-    assert only("dead", history).fix.parameters["factor"] < 0.05
+    def fix(momentum):
+        optimizer = {"momentum": momentum}
+        return only(
+            "dead", recorded(level(), act_dead=late, update_l2=2.0, optimizer=optimizer)
+        ).fix
+
+    assert fix(0.95).parameters["factor"] < 0.05
+    assert fix(0.99).code == "lower_momentum"
+    assert fix(0.99).parameters["lr_factor"] < 0.05

@@ -115,3 +115,13 @@ def test_weights_that_something_multiplies_are_told_before_the_loss_shows_it():
     found = only("diverging", recorded(falling(30), weight_l2=weights, update_l2=5e-3))
 
     assert found.fix.code == "leave_weights"
+
+
+def test_a_climb_that_began_with_one_step_is_dated_to_it_and_not_to_the_lowest_loss():
+    """The lowest level may lie long before."""
+    history = recorded(
+        np.concatenate([np.linspace(2.0, 0.4, 60), np.linspace(0.4, 0.5, 100), np.full(80, 2.0)]),
+        scalars={"val_loss": np.repeat([2.0, 0.4, 0.4, 0.4, 2.0, 2.0, 2.0, 2.0], 30)},
+    )
+
+    assert only("diverging", history).since_step in range(155, 165)

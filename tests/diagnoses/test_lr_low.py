@@ -37,3 +37,13 @@ def test_a_warm_up_that_does_not_end_excuses_tiny_steps_no_longer():
 
     assert only("lr-low", history).fix.code == "warmup"
     assert asked("lr-low", until(history, 100)) == []
+
+
+def test_held_back_data_tells_of_a_loss_whose_first_batches_were_unlucky():
+    losses = np.concatenate([np.full(3, 1.2), np.linspace(1.01, 1.0, 297)])
+    looks = np.where(np.arange(300) % 20 == 19, losses, np.nan)
+
+    assert asked("lr-low", recorded(losses, update_l2=1e-6, scalars={"val_loss": looks}))
+    learned = np.where(np.isfinite(looks), np.linspace(1.0, 0.7, 300), np.nan)
+    assert asked("lr-low", recorded(losses * np.linspace(1, 0.7, 300), update_l2=1e-6,
+                                    scalars={"val_loss": learned})) == []  # fmt: skip

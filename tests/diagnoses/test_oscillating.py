@@ -103,3 +103,20 @@ def test_batches_that_cost_differently_by_nature_do_not_move_the_held_back_loss(
     assert of([0.6, 0.4, 0.5, 0.8, 0.5, 0.6])
     assert of([0.85, 0.85, 0.85, 0.85, 0.85, 0.85])
     assert of([0.85, 0.85, 0.85, 0.85, 0.85, 0.85], output={"shape": [64, 4]}) == []
+
+
+def test_a_held_back_loss_that_is_thrown_up_and_down_is_told_though_the_batches_came_down():
+    losses = falling(300, start=1.6, end=0.7)
+    thrown = [1.6, 2.5, 1.3, 0.8, 1.2, 1.3, 1.2, 0.7, 0.7, 1.0, 0.6, 0.5, 0.8, 0.9, 1.5]
+
+    def of(looks):
+        held_back = np.full(300, np.nan)
+        held_back[19::20] = looks
+        return asked("oscillating", recorded(losses, scalars={"val_loss": held_back}))
+
+    (found,) = of(thrown)
+
+    assert (found.severity, found.since_step, found.evidence["leaps"]) == ("warning", 39, 4)
+    assert of([0.25 * each for each in thrown]) == []  # it came down
+    assert of([9 * each for each in thrown]) == []  # it left the training loss behind
+    assert of([1.6, 2.5, 1.3, 2.0, 0.8, 1.2, *[0.8] * 9]) == []  # it has calmed down

@@ -14,7 +14,7 @@ def test_a_held_back_loss_that_rises_is_told_with_its_best_step():
     values = np.flatnonzero(faulty()["over-fit"].course.scalar("val_loss") > 0)
 
     assert found.since_step in values
-    assert found.fix.parameters == {"step": found.since_step}
+    assert found.evidence["best_step"] == found.since_step
 
 
 def test_a_gap_that_does_not_grow_is_no_fault():
@@ -125,11 +125,58 @@ def learned_by_heart(noisy, best):
 def test_a_loss_without_the_noise_of_batches_comes_of_one_batch_where_stopping_gives_nothing():
     assert only("over-fit", learned_by_heart(False, 2.2)).fix.code == "shuffle"
     assert only("over-fit", learned_by_heart(False, 1.2)).fix.code == "stop_early"
-    assert only("over-fit", learned_by_heart(True, 2.2)).fix.code == "stop_early"
+    assert only("over-fit", learned_by_heart(True, 2.2)).fix.code == "more_data"
 
 
 def test_held_back_data_that_was_never_better_than_twice_guessing_has_other_labels():
     assert only("over-fit", learned_by_heart(True, 4.4)).fix.code == "check_labels"
+
+
+def rising_from(best, onset, rise=0.006):
+    """Make a run that is learned by heart, of which held-back data suffers from a step on."""
+    at = np.arange(300)
+    falls, rises = 0.5 * np.exp(-at / 10), rise * np.maximum(at - onset, 0)
+    losses = 2.3 * np.exp(-0.02 * at) * np.exp(0.1 * np.sin(7.0 * at))
+    facts = {"output": {"shape": [32, 10], "min": -0.3, "max": 0.3}}
+    return recorded(losses, facts=facts, scalars={"val_loss": sampled(best + falls + rises)})
+
+
+def test_examples_that_are_learned_by_heart_before_held_back_data_suffers_are_too_few():
+    found = only("over-fit", rising_from(best=1.8, onset=80))
+
+    assert found.fix.code == "more_data"
+    assert "times as much" in found.advice[0]
+
+
+def test_stopping_early_is_enough_where_noise_is_fitted_or_most_was_learned():
+    noise = only("over-fit", rising_from(best=1.3, onset=20, rise=0.02))
+    learned = only("over-fit", rising_from(best=0.6, onset=80))
+
+    assert [noise.fix.code, learned.fix.code] == ["stop_early", "stop_early"]
+    assert noise.fix.parameters == {"step": noise.since_step}
+
+
+def test_more_data_is_asked_for_by_what_held_back_data_costs_beyond_training_data():
+    """A gap of g falls to the harmless 0.05 of guessing with g/0.05 times the examples."""
+    little, much = (rising_from(best=1.8, onset=80, rise=each) for each in (0.006, 0.012))
+    gaps = [np.nanmedian(each.course.scalar("val_loss")[-60:]) / np.log(10) for each in
+            (little, much)]  # fmt: skip
+
+    factors = [only("over-fit", each).fix.parameters["factor"] for each in (little, much)]
+
+    assert np.allclose(factors, np.array(gaps) / 0.05, atol=1)
+    endless = only("over-fit", rising_from(best=1.8, onset=80, rise=0.2))
+    assert endless.fix.parameters == {"factor": 100.0}
+
+
+def test_a_held_back_loss_that_rests_where_about_half_is_unlearned_asks_for_more_data():
+    held_back = 1.3 + 1.0 * np.exp(-0.1 * np.arange(300))
+    history = recorded(falling(300, end=1e-3), scalars={"val_loss": sampled(held_back)})
+
+    found = only("over-fit", history)
+
+    assert found.fix.code == "more_data"
+    assert "every batch" in found.advice[0]
 
 
 def likelihood(held_back, train_end=-0.5):
@@ -146,6 +193,13 @@ def test_a_held_back_loss_that_loses_what_it_had_won_is_told_below_zero_too():
 
     assert found.fix.parameters == {"step": 60}
     assert found.evidence["lost"] > 0.3
+
+
+def test_below_zero_what_is_left_to_learn_is_counted_from_where_training_is():
+    at = np.arange(300)
+    few = only("over-fit", likelihood(0.6 + 0.004 * np.maximum(at - 200, 0), train_end=-0.6))
+
+    assert few.fix.code == "more_data"
 
 
 def test_below_zero_a_rise_a_gap_or_a_fall_alone_is_no_fault():

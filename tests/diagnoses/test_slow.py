@@ -81,3 +81,49 @@ def test_a_training_loss_that_is_the_held_back_one_by_the_batch_asks_for_a_rate_
 
     assert told(32)[0].fix.parameters == {"factor": 32.0}
     assert told(8) == told(1) == []
+
+
+def crept(losses, update, **others):
+    looks = np.where(np.arange(len(losses)) % 20 == 0, losses, np.nan)
+    return recorded(losses, update_l2=update, weight_l2=1.0, scalars={"val_loss": looks}, **others)
+
+
+def test_a_loss_that_fell_by_a_fifth_is_slow_where_all_steps_together_lead_nowhere():
+    losses = np.linspace(2.3, 1.85, 300)
+
+    assert only("slow", crept(losses, 5e-4)).fix.code == "scale_lr"
+    assert asked("slow", crept(losses, 1.5e-3)) == []  # weights went 0.45 of their size
+    assert asked("slow", crept(np.linspace(2.3, 1.4, 300), 5e-4)) == []
+
+
+def test_gradients_that_grow_excuse_it_only_while_they_go_on_or_the_loss_stands():
+    def of(losses, late):
+        early = np.linspace(1.0, 1.6, 150)
+        sizes = 1e-2 * np.concatenate([early, np.full(100, 1.6), np.full(50, late)])
+        return asked("slow", crept(losses, 5e-4, grad_l2=sizes))
+
+    moving = np.linspace(2.3, 1.85, 300)
+
+    assert of(moving, 1.6)
+    assert of(moving, 3.2) == []
+    assert of(np.linspace(2.3, 2.2, 300), 1.6) == []
+
+
+def test_a_start_that_was_lucky_does_not_hide_tiny_steps():
+    losses = np.linspace(0.9, 0.8, 300)
+    lucky = losses.copy()
+    lucky[:3], lucky[40:46] = 0.5, 1.2
+
+    looks = np.where(np.arange(300) % 20 == 0, losses, np.nan)
+    history = recorded(lucky, update_l2=5e-5, weight_l2=1.0, scalars={"val_loss": looks})
+
+    assert asked("slow", history)
+
+
+def test_where_a_higher_rate_would_tear_the_last_layer_the_others_need_more_gradient():
+    uneven = np.where(np.arange(12) >= 10, 2e-3, 4e-5)
+    even = np.full(12, 4e-5)
+
+    for updates, code in ((uneven, "reinitialise"), (even, "scale_lr")):
+        found = only("slow", recorded(level(), update_l2=updates, weight_l2=1.0))
+        assert found.fix.code == code

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from diagnoses.histories import asked, only
 from simulation import replicates
 
@@ -160,3 +161,61 @@ def test_a_loss_that_climbs_ever_faster_behind_large_steps_is_no_bad_batch():
     found = only("spike", recorded(losses, update_l2=1.0))
 
     assert found.fix is None or found.fix.code != "rewind_and_skip"
+
+
+def struck(peak, rises, norm=40.0):
+    """Make a run of which one batch is far out; what it did shows in the batches behind it."""
+    before = 0.4 * noise(140, 0.1, 3)
+    losses = np.concatenate([np.linspace(2.0, 0.4, 60), before, [peak], rises])
+    norms = np.where(np.arange(len(losses)) == 200, norm, 1e-2)
+    return recorded(losses, grad_l2=norms)
+
+
+@pytest.mark.parametrize("peak", [9e4, -9e4])
+def test_a_batch_whose_gradient_outlives_it_is_told_as_soon_as_the_loss_rises(peak):
+    found = only("spike", struck(peak, [0.42, 0.9, 1.1, 1.6]))
+
+    assert (found.severity, found.since_step) == ("warning", 200)
+    assert found.fix.parameters == {"step": 200}
+
+
+def test_a_batch_far_out_behind_which_all_is_as_it_was_is_no_fault():
+    assert asked("spike", struck(9e4, 0.4 * noise(20, 0.1, 4))) == []
+
+
+def test_a_loss_about_zero_is_measured_by_its_noise():
+    history = struck(9e4, [0.42, 0.9, 1.1, 1.6])
+    values = history.course.scalar("loss") - 0.4
+
+    assert only("spike", recorded(values, grad_l2=history.course.field("grad_l2")))
+
+
+def test_a_batch_far_out_stays_the_cause_of_all_that_follows_from_it():
+    """The loss stays high for good: labels, rate and gradients would be doubted one by one."""
+    history = struck(-2e3, 9.0 * noise(60, 0.3, 5))
+
+    (found,) = diagnose(history).findings
+
+    assert (found.name, found.fix.parameters) == ("spike", {"step": 200})
+
+
+def test_a_leap_far_above_the_start_wants_a_smaller_step_behind_it():
+    losses = np.concatenate([falling(160, end=0.02), 5.0 * noise(6, 0.1, 2)])
+    updates = np.where(np.arange(166) < 159, 1e-3, 0.02)
+    lower = np.where(np.arange(166) < 160, losses, 0.1 * losses)
+
+    found = only("spike", recorded(losses, update_l2=updates))
+
+    assert (found.severity, found.fix.parameters) == ("warning", {"step": 159})
+    assert only("spike", recorded(lower, update_l2=updates)).severity == "info"
+
+
+def test_a_batch_behind_which_the_loss_is_no_number_is_told_and_not_the_rate():
+    losses = falling(150, end=0.15)
+    losses[140:143], losses[143:] = [1e6, 1e14, 1e16], np.nan
+    norms, steps = np.full(150, 1e-2), np.full(150, 1e-3)
+    norms[140:], steps[0], steps[140:] = 1e3, 0.5, 5e3
+    history = recorded(losses, grad_l2=norms, update_l2=steps)
+
+    assert only("spike", history).fix.parameters == {"step": 140}
+    assert asked("lr-high", history) == []

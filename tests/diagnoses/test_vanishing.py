@@ -334,3 +334,26 @@ def test_queries_and_keys_that_hardly_learn_are_no_fading_while_values_do():
     assert asked("vanishing", recorded(level(60), layers=layers, grad_l2=faint)) == []
     faint[2] = 1e-8
     assert asked("vanishing", recorded(level(60), layers=layers, grad_l2=faint))
+
+
+def test_held_back_data_tells_that_a_noisy_run_stood_still_before_it_learned():
+    held_back = np.concatenate([level(200), falling(200, start=2.3, end=1.2)])
+    losses = held_back * np.random.default_rng(0).lognormal(0, 0.15, 400)
+    losses[:3] = 2.8  # batches that happened to be hard
+    looks = np.where(np.arange(400) % 20 == 19, held_back, np.nan)
+    layers, scalars = network(activation="Sigmoid"), {"val_loss": looks}
+
+    faint = recorded(losses, layers=layers, grad_l2=1e-2 * FADED, scalars=scalars)
+
+    assert only("vanishing", faint).fix.code == "change_activation"
+    assert asked("vanishing", recorded(losses, layers=layers, scalars=scalars)) == []
+
+
+def test_sigmoids_that_belong_to_no_layer_are_known_by_the_model():
+    def fix(*named):
+        facts, layers = {"activations": list(named)}, network(activation="")
+        history = recorded(level(), layers=layers, grad_l2=1e-2 * FADED, facts=facts)
+        return only("vanishing", history).fix.code
+
+    assert fix("Sigmoid") == "change_activation"
+    assert fix("ReLU", "Sigmoid") == fix("Tanh") == "reinitialise"  # one may stand at the end

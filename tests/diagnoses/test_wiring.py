@@ -103,6 +103,13 @@ def test_biases_that_never_leave_zero_are_steps_that_are_taken_back():
     assert asked("wiring", recorded(falling(80), weight_l2=weights, update_l2=1e-3)) == []
 
 
+def test_biases_are_short_beside_steps_that_grew_many_times_over():
+    growing = np.outer(1e-3 * 1.06 ** np.arange(120), np.ones(12))
+    weights = np.where(np.arange(12) % 2, growing, 1.0)
+
+    assert asked("wiring", recorded(level(120), weight_l2=weights, update_l2=growing)) == []
+
+
 def test_biases_whose_gradients_wake_are_not_taken_back_though_the_latest_steps_are_large():
     steps = 1e-3 * np.exp(0.1 * np.arange(80))[:, None] * np.ones(12)
     weights = np.where(np.arange(12) % 2, 1.8 * steps, 100.0)
@@ -151,6 +158,18 @@ def test_batch_norms_that_never_learn_what_they_see_leave_held_back_data_at_gues
 
     assert found.layers == ("norm.weight",)
     assert asked("wiring", recorded(falling(120), **history)) == []
+
+
+def test_held_back_data_that_sours_as_nothing_is_left_of_the_training_loss_is_no_fault_of_norms():
+    norm = Layer("norm.weight", (32,), "BatchNorm1d", "weight", 1, "F32", optimised=True)
+    values = np.where(np.arange(160) % 20 == 19, 2.2 + 0.03 * np.arange(160), np.nan)
+    history = {"scalars": {"val_loss": values}, "facts": {"output": {"shape": [32, 10]}}}
+    few = recorded(falling(160, end=1e-3, pace=0.1), layers=(*network(), norm), **history)
+    many = recorded(falling(160, end=0.5, pace=0.1), layers=(*network(), norm), **history)
+
+    assert asked("wiring", few) == []
+    assert only("over-fit", few)
+    assert only("wiring", many).fix.code == "norm_momentum"
 
 
 def test_gradients_beyond_what_the_loss_allows_are_scaled_and_not_divided_again():

@@ -24,7 +24,7 @@ FAULTY = replace(
     restored=5, doubled=2, loss_scale=1e-7, unscaled=False, norm_momentum=0.0,
     held_loss="auto", class_weights="inverted", mixed_up=True, batch_first=False, pads="read",
     dropout=0.95, penalty=-0.02, l1=0.05, prior=-0.3, scale_period=10,
-    skip_gain=2.5,
+    skip_gain=2.5, samples=30,
 )  # fmt: skip
 START = {"init", "init_scale", "hidden_bias", "recurrent", "recurrent_scale", "memory_bias",
          "gate_bias", "norm_scale", "entry_scale", "alike", "copied"}  # fmt: skip
@@ -64,6 +64,7 @@ CASES = {
     "regularise": ({"dropout": 0.5, "weight_decay": 0.1}, {"dropout", "weight_decay", "optimiser"}),
     "lower_dropout": ({"value": 0.1}, {"dropout"}),
     "stop_early": ({"step": 40}, {"stop_step"}),
+    "more_data": ({"factor": 20.0}, {"samples"}),
     "fix_schedule": ({"hold": 0.01}, {"schedule", "lr"}),
     "rewind_and_skip": ({"step": 5}, STEP),
     "leave_weights": ({}, {"averaged", "restored"}),
@@ -159,3 +160,10 @@ def test_a_loss_that_takes_rates_for_logarithms_takes_their_start_along():
 
 def test_scores_get_the_loss_that_normalises_them():
     assert mend(Config(loss="nll-of-scores"), {"code": "normalise_scores"}) == Config()
+
+
+def test_all_the_data_there_is_cannot_be_made_more():
+    more = {"code": "more_data", "parameters": {"factor": 20.0}}
+
+    assert mend(Config(), more) == Config()
+    assert mend(Config(samples=30), more) == Config(samples=600)

@@ -17,10 +17,10 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .driving.drives import driven, largest
-from .signs.harms import broke, lost, worsened
+from .signs.harms import Harm, broke, lost, worsened
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
-from .signs.losses import levels
+from .signs.losses import Losses, levels
 from .signs.rates import is_rising, lower
 from .signs.sight import Sight, sight
 from .signs.trends import trends
@@ -48,6 +48,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 _VALUES = 6  # held-back values from which a climb is told
+_SHORT, _TWICE = 5, 2.0  # points of a level, and times the lowest one: below, it has not left it
 
 
 @diagnosis(needs=("loss",), window=20, thresholds=THRESHOLDS)
@@ -150,7 +151,7 @@ def _lost_again(seen: Sight, limit: Limits) -> list[RunFinding]:
             f"{told.said}, and the held-back loss rose to {rise:.3g} times its best",
             {"loss_by_lowest": told.figure, "held_back_rise": rise, "again_threshold":
              limit["again"]},
-            since=told.since,
+            since=_climb(seen.loss, told),
             layers=seen.layers.named(largest(seen)),
             cause="steps undo what was learned: the learning rate has become too high, or some "
             "gradients point the wrong way",
@@ -160,6 +161,13 @@ def _lost_again(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=lower(seen, 0.1),
         )
     ]  # fmt: skip
+
+
+def _climb(loss: Losses, told: Harm) -> int:
+    """Give the step behind which no level is near the lowest any more: what began there did it."""
+    course = levels(loss.values, _SHORT)
+    near = np.flatnonzero(course < _TWICE * course.min())
+    return max(told.since, int(loss.steps[near[-1] + _SHORT // 2]))
 
 
 def _runaway(seen: Sight, limit: Limits) -> list[RunFinding]:

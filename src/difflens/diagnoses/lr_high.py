@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..records import Policy, Threshold
-from ..runs import Fix, RunFinding
+from ..runs import RunFinding
 from . import diagnosis
 from .signs.decay import collapsed, decay_that_wins
 from .signs.harms import Harm, broke, lost, rests, stood, stuck
 from .signs.held_back import held_back_loss
 from .signs.layers import initial_scales
-from .signs.leaps import broke_behind, kicks
+from .signs.leaps import SOON, kicks
 from .signs.limits import Limits
 from .signs.losses import Losses, levels
+from .signs.outliers import outlier
 from .signs.outputs import explains_nothing
 from .signs.radial import is_drawn_in, swelling
 from .signs.rates import (
-    ECHO,
     bound,
+    echoes,
     first_step,
+    gathered,
     hold,
     is_summed,
     larger,
@@ -30,6 +32,7 @@ from .signs.rates import (
     lower,
     momentum,
     stepped,
+    usual_by_first,
 )
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
@@ -69,14 +72,13 @@ _LONG = 60  # points: the fifth of so many is a level
 _BATCHES = 2.0  # spreads of one loss: a level of a dozen of them lies five of its own off by then
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
 _AIM = 0.015  # of the weights: what a first update of a sound run changes
+_STARTS = 3  # values that make the start of a loss
 _MILD = 1.5  # times the start: a rise below it must last
 _BY_CHANCE = 3.0  # spreads of one loss: some level of five lies as far above the first three
 _START_BY_CHANCE = 1.2  # the same: the first three may lie as far below what all come from
 _EASES = 0.5  # of its peak: a loss that first steps threw up and that comes back
 _FALLS = 0.7  # of the points before: a loss that is on its way down
-_GATHERS, _FIRST = 3, 5  # points behind which momentum begins to add up, and those then looked at
-_FELL = 0.9  # of the first loss: one that fell
-_HEAVY = 0.95  # momentum above which a step echoes for longer than twenty steps
+_STEEPEST = 10.0  # times: what a second step may say of the valley
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=8, thresholds=THRESHOLDS)
@@ -102,7 +104,7 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     harms = (_rose(seen, limit), _broke(seen, limit), _undone(seen, limit),
              _swings(seen.loss, limit), _stays(seen, limit), _climbed(seen, limit))  # fmt: skip
     for told in harms:
-        found = None if told is None else _large(seen, limit, told)
+        found = None if told is None or _slipped(seen, told) else _large(seen, limit, told)
         if told is not None and found is not None:
             yield _told(seen, limit, *found, told)
             return
@@ -112,17 +114,18 @@ def _large(seen: Sight, limit: Limits, told: Harm) -> tuple[float, int] | None:
     """Give the size of the large steps that came before the harm, and the first of them.
 
     A step shows in the loss of the next one: steps that are large only since the loss is high
-    follow from it. They must last, too: a single one is a leap, and has another name.
+    follow from it. They must last, too: a single one is a leap, and has another name. A heavy
+    momentum gathers them first, and lets them echo.
     """
     typical = seen.layers.typical_update
     if typical is None:
         return None
     known = np.isfinite(typical)
     values, steps = typical[known], seen.steps[known]
-    at = int(np.searchsorted(steps, told.since))
+    at = max(int(np.searchsorted(steps, told.since)), echoes(seen) - 1)
     # A rate that climbs kills units first and lifts the loss much later.
     sudden = told.kind == "above" and hold(seen) is None
-    low = max(at - _BEFORE, 0) if sudden else 0
+    low = max(at - max(_BEFORE, echoes(seen)), 0) if sudden else 0
     cause = low + np.flatnonzero(values[low : max(at, 1)] >= limit["update"])
     about = values[low : at + _AFTER]
     course = levels(about, min(3, len(about)))
@@ -140,6 +143,7 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
     typical = seen.layers.typical_update
     if told is None or typical is None:
         return None
+    told = _dated(loss, told)
     far = bool((typical > 5 * limit["update"]).any())
     if not far and _may_be_chance(loss, told, limit):
         return None
@@ -153,6 +157,17 @@ def _rose(seen: Sight, limit: Limits) -> Harm | None:
         return told
     now, before = float(np.median(loss.values[-5:])), float(np.median(loss.values[-10:-5]))
     return None if now < _FALLS * before or now < loss.start / 2 else told
+
+
+def _dated(loss: Losses, told: Harm) -> Harm:
+    """Date a rise that seems to begin with the run to where half of it was made.
+
+    The first values are the start itself, apart by chance: none of them was thrown up by steps.
+    """
+    if told.since > loss.steps[:_STARTS][-1]:
+        return told
+    half = loss.values > loss.start * told.figure**0.5
+    return told._replace(since=int(loss.steps[int(np.argmax(half))])) if half.any() else told
 
 
 def _may_be_chance(loss: Losses, told: Harm, limit: Limits) -> bool:
@@ -175,7 +190,7 @@ def _broke(seen: Sight, limit: Limits) -> Harm | None:
     do not take numbers to where floats end. One step of a slipped rate is that step's fault.
     """
     told, typical = broke(seen.loss), seen.layers.typical_update
-    if told is None or typical is None or _slipped(seen):
+    if told is None or typical is None:
         return None
     before = typical[seen.steps < told.since][-5:]
     before = before[np.isfinite(before)]
@@ -203,10 +218,12 @@ def _undone(seen: Sight, limit: Limits) -> Harm | None:
     return Harm("above", int(loss.steps[behind][0]), (late - low) / won, said)
 
 
-def _slipped(seen: Sight) -> bool:
-    """Did the loss break soon behind one step whose rate was far above those beside it?"""
-    slips = [] if seen.lr is None else kicks(seen.lr)
-    return any(broke_behind(seen.loss, int(seen.steps[at])) for at in slips)
+def _slipped(seen: Sight, told: Harm) -> bool:
+    """Did the harm come soon behind one step whose rate, or batch, was far beyond the others?"""
+    slips = [] if seen.lr is None else [int(seen.steps[at]) for at in kicks(seen.lr)]
+    struck = outlier(seen)
+    slips += [] if struck is None else [struck.step]
+    return any(step < told.since <= step + SOON for step in slips)
 
 
 def _swings(loss: Losses, limit: Limits) -> Harm | None:
@@ -230,7 +247,8 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
         told = stuck(seen.loss, limit["patience"]) or stood(seen.loss, limit["stood"])
         told = told or rests(seen.loss, 40, _resting(seen.loss))
         return told or explains_nothing(seen, 60, _LITTLE)
-    told = stuck(seen.loss, 60) or (rests(seen.loss, 60) if first >= limit["torn"] else None)
+    tears = first >= limit["torn"] or gathered(seen) >= limit["replaced"]
+    told = stuck(seen.loss, 60) or (rests(seen.loss, 60) if tears else None)
     # Recurrent networks rest long before they learn, whatever their steps.
     if is_recurrent(seen.history):
         return None
@@ -262,9 +280,9 @@ def _climbed(seen: Sight, limit: Limits) -> Harm | None:
 
 
 def _first_steps(seen: Sight) -> float:
-    """Give the largest update by weight of the first three points."""
-    typical = seen.layers.typical_update
-    return 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
+    """Give the largest update by weight of the first points, until a heavy momentum gathered."""
+    typical, points = seen.layers.typical_update, max(3, echoes(seen))
+    return 0.0 if typical is None else float(np.nan_to_num(typical[:points]).max(initial=0.0))
 
 
 def _resting(loss: Losses) -> float:
@@ -308,22 +326,9 @@ def _told(seen: Sight, limit: Limits, peak: float, since: int, told: Harm) -> Ru
                 f"multiply the learning rate by about {factor:.1g}", "warm it up",
                 "lower the momentum where it is above 0.95"],
         signs=[above(peak, limit["update"])],
-        fix=noise or _lighter(seen) or bound(seen, told.since, limit["update"])
+        fix=noise or lighter(seen) or bound(seen, told.since, limit["update"])
         or lower(seen, factor),
     )  # fmt: skip
-
-
-def _lighter(seen: Sight) -> Fix | None:
-    """Ask for less momentum where that alone makes the steps large; None where it does not.
-
-    A rate made for a heavy momentum takes hundreds of steps to show anything. But where the loss
-    did not fall before the momentum had gathered, the rate is too high without it.
-    """
-    if momentum(seen) <= _HEAVY or not 0 < first_step(seen) < ECHO / 2 or hold(seen) is not None:
-        return None
-    ungathered = seen.loss.values[_GATHERS:][:_FIRST]
-    fell = len(ungathered) > 0 and np.median(ungathered) < _FELL * seen.loss.values[0]
-    return lighter(seen) if fell else None
 
 
 def _factor(seen: Sight, peak: float) -> float:
@@ -341,17 +346,21 @@ def _factor(seen: Sight, peak: float) -> float:
         return float(np.clip(0.003 / peak, 0.001, 0.3))
     if is_summed(seen) and seen.batch:
         return 1 / seen.batch
-    usual = first * _by_first(seen)
+    usual = first * usual_by_first(seen) * _steeper(seen) ** 0.5
     return float(np.clip(_AIM * max(1 - momentum(seen), 0.0) / usual, 0.001, 0.3))
 
 
-def _by_first(seen: Sight) -> float:
-    """Give the usual step by the first: RMSprop's first divides by a tenth of the gradient."""
-    given = seen.history.info.optimizer
-    kept = given.get("alpha", given.get("rho"))
-    if str(given.get("name", "")).lower() != "rmsprop" or not isinstance(kept, (int, float)):
+def _steeper(seen: Sight) -> float:
+    """Say how many times as large the first step made the second, beyond what momentum adds.
+
+    So much steeper is the valley beside the start. A step that threw the weights out of it says
+    less: ten times are counted at most.
+    """
+    typical = seen.layers.typical_update
+    if typical is None or len(typical) < 2 or not typical[0] > 0 or not np.isfinite(typical[1]):
         return 1.0
-    return float(max(1 - kept, 1e-6) ** 0.5)
+    alone = float(typical[0]) * (1 + momentum(seen))
+    return float(np.clip(typical[1] / alone, 1.0, _STEEPEST))
 
 
 def _rate(seen: Sight) -> dict[str, float]:

@@ -14,6 +14,7 @@ from .signs.harms import stuck
 from .signs.limits import Limits
 from .signs.rates import end_warm_up, raised
 from .signs.sight import sight
+from .signs.standing import unmoved
 from .signs.wording import below, finding
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     updates = seen.layers.recent(seen.layers.update)
     gradients = seen.layers.recent(seen.layers.gradient)
-    told = stuck(seen.loss, limit["points"])
+    told = stuck(seen.loss, limit["points"]) or unmoved(seen, limit["points"])
     if updates is None or gradients is None or told is None or seen.may_be_slow:
         return
     chosen = seen.layers.trained & np.isfinite(updates) & np.isfinite(gradients)

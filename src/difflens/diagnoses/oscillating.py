@@ -31,11 +31,17 @@ THRESHOLDS = {
                        "batch: a squared error of one has 2.7"),
     "passes": Threshold(4, "passes from one quartile to the other: one fall and one leap are two"),
     "points": Threshold(40, "points before a word is said"),
+    "leap": Threshold(1.3, "held-back loss by the look before: steps that overshoot make more"),
+    "leaps": Threshold(3, "leaps up, and as many down, of a held-back loss that swings"),
+    "looks": Threshold(8, "held-back values before such swings are told"),
+    "held_level": Threshold(0.4, "median of its latter half by where training began: healthy runs "
+                            "that leap are at 0.2"),
 }  # fmt: skip
 
 _LOOKS = 3
 _RISE = 1.1  # times the look before: steps that overshoot lift held-back data by more
 _BELOW = 0.9  # of where training began: what was learned for held-back data
+_BESIDE = 3.0  # times the training loss: a held-back loss beyond it leaves it behind, and over-fits
 
 
 @diagnosis(needs=("loss",), window=40, thresholds=THRESHOLDS)
@@ -46,21 +52,27 @@ def oscillating(history: History, policy: Policy) -> Iterator[RunFinding]:
     loss = seen.loss
     if loss.n < limit["points"] or loss.start <= 0 or loss.is_learned or (loss.values < 0).any():
         return  # low losses swing by nature, and what may be negative has no level to swing about
+    yield from _swings(seen, limit) or _throws(seen, limit)
+
+
+def _swings(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a training loss that swings about a level that did not come down."""
+    loss = seen.loss
     late = loss.values[-max(loss.n // 2, 30) :]
     low, middle, high = (float(each) for each in np.percentile(late, [25, 50, 75]))
     if middle <= 0:
-        return
+        return []
     swing, level = (high - low) / middle, middle / loss.start
     halves = _falls(late)
     least = max(limit["swing"], limit["noise"] / seen.batch**0.5 if seen.batch else 0.0)
     if swing < least or level < limit["level"] or halves > 0.2:
-        return
+        return []
     passes = _passes(late, low, high)
     if passes < limit["passes"]:
-        return  # it came down and was thrown back once
+        return []  # it came down and was thrown back once
     if _held_back_does_not(seen, len(late)):
-        return  # the batches differ, the weights do not swing
-    yield finding(
+        return []  # the batches differ, the weights do not swing
+    return [finding(
         "oscillating",
         "critical" if loss.n >= 2 * limit["points"] else "warning",
         f"the loss swings between {low:.3g} and {high:.3g} and does not come down "
@@ -73,7 +85,40 @@ def oscillating(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=["lower the learning rate", "lower the momentum", "take larger batches"],
         signs=[above(swing, least), above(level, limit["level"])],
         fix=larger(seen) or lower(seen, 0.1),
-    )  # fmt: skip
+    )]  # fmt: skip
+
+
+def _throws(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a held-back loss that is thrown up and down, look by look, and stays high.
+
+    The losses of small batches say little of a step; what weights cost on held-back data differs
+    by the weights alone.
+    """
+    held_back, loss = held_back_loss(seen.history), seen.loss
+    if held_back is None or held_back.n < limit["looks"] or (held_back.values <= 0).any():
+        return []
+    changes, half = held_back.values[1:] / held_back.values[:-1], held_back.n // 2
+    up, down = changes > limit["leap"], changes < 1 / limit["leap"]
+    leaps = int(min(up.sum(), down.sum()))
+    if leaps < limit["leaps"] or not up[half:].any():
+        return []
+    middle = float(np.median(held_back.values[half:]))
+    level, beside = middle / loss.reference, middle / float(np.mean(loss.values[loss.n // 2 :]))
+    if level < limit["held_level"] or beside > _BESIDE:
+        return []
+    return [finding(
+        "oscillating",
+        "warning",
+        f"the held-back loss leapt up and down {leaps} times and is at {middle:.3g} "
+        f"(training began at {loss.reference:.3g})",
+        {"leaps": leaps, "leaps_threshold": limit["leaps"], "level_by_start": level,
+         "level_threshold": limit["held_level"], "looks": held_back.n},
+        since=int(held_back.steps[int(np.argmax(up)) + 1]),
+        cause="steps overshoot: the learning rate or the momentum is high, or the batch is small",
+        advice=["lower the learning rate", "lower the momentum", "take larger batches"],
+        signs=[above(leaps, limit["leaps"] / 2), above(level, limit["held_level"])],
+        fix=larger(seen) or lower(seen, 0.1),
+    )]  # fmt: skip
 
 
 def _falls(late: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -16,6 +16,7 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .feeding.causes import Cause
+from .feeding.scarcity import too_little
 from .signs.held_back import has_followed, held_back_loss, is_strange, left_behind
 from .signs.limits import Limits
 from .signs.losses import Losses
@@ -51,6 +52,8 @@ _LEFT, _LEVEL = 5.0, 5  # times the training loss, and the points of which that 
 _WORTHLESS, _CONTRARY = 0.8, 1.8  # best held-back loss by guessing: next to it; far worse
 _SMOOTH, _JITTER = 0.95, 0.01  # share of steps that fall; change of ln(loss) from fall to fall
 _CAUSE = "the model is large beside the data and nothing holds it back"
+_OR_THE_SAME = ", or it is given the same few examples again and again"
+_NEW_BATCHES = "check that every batch is a new one"
 _ONE_BATCH = Cause(
     "every step costs as the one before would make it: the same few examples are given again and "
     "again, and what is learned of them says next to nothing of others",
@@ -101,7 +104,7 @@ def _rises(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
         return  # it was never near where training began: that is data of another kind
     if float(last.max()) > _ERRATIC * float(last.min()):
         return  # it leaps about, as with statistics that a norm keeps: nothing is learned so fast
-    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best)
+    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best, limit)
     yield finding(
         "over-fit",
         "warning",
@@ -145,6 +148,10 @@ def _rises_below_zero(loss: Losses, held_back: Losses, limit: Limits) -> Iterato
     if gap < limit["apart"] or onward < limit["onward"]:
         return
     step = int(held_back.steps[best])
+    # Counted from where training is, what is left to learn is above zero again.
+    left = [each._replace(values=each.values - loss.now) for each in (loss, held_back)]
+    few = too_little(left[0], left[1], loss.start - loss.now, limit["share"])
+    remedy = few or Cause(_CAUSE, _stopping(step), Fix("stop_early", {"step": step}))
     yield finding(
         "over-fit",
         "warning",
@@ -154,10 +161,10 @@ def _rises_below_zero(loss: Losses, held_back: Losses, limit: Limits) -> Iterato
          "gap_share": gap, "apart_threshold": limit["apart"], "onward": onward,
          "onward_threshold": limit["onward"], "training_loss": loss.now},
         since=step,
-        cause=_CAUSE,
-        advice=_stopping(step),
+        cause=remedy.cause,
+        advice=remedy.advice,
         signs=[above(lost / won, limit["lost"]), above(gap, limit["apart"])],
-        fix=Fix("stop_early", {"step": step}),
+        fix=remedy.fix,
     )  # fmt: skip
 
 
@@ -166,7 +173,7 @@ def _stopping(step: int) -> list[str]:
             "get more data, or augment what there is"]  # fmt: skip
 
 
-def _remedy(loss: Losses, held_back: Losses, best: int) -> Cause:
+def _remedy(loss: Losses, held_back: Losses, best: int, limit: Limits) -> Cause:
     """Choose what to do by what the best held-back loss is worth: stopping there gives no more."""
     worth = float(held_back.values[best]) / max(abs(loss.reference), 1e-300)
     if worth > _WORTHLESS and _has_no_noise(loss):
@@ -174,6 +181,10 @@ def _remedy(loss: Losses, held_back: Losses, best: int) -> Cause:
     if worth > _CONTRARY:
         return _OTHERS
     stop = _where_to_stop(loss, held_back, best)
+    # Where the best lay before the first look, what stopping there would give is not known.
+    few = too_little(loss, held_back, _unlearned(loss), limit["share"])
+    if few and stop == int(held_back.steps[best]):
+        return few
     return Cause(_CAUSE, _stopping(stop), Fix("stop_early", {"step": stop}))
 
 
@@ -212,7 +223,9 @@ def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
     if found is None or not has_followed(loss, held_back):
         return
     best = int(np.argmin(held_back.values))
-    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best)
+    step, remedy = int(held_back.steps[best]), _remedy(loss, held_back, best, limit)
+    if remedy is not _ONE_BATCH:
+        remedy = Cause(remedy.cause + _OR_THE_SAME, [_NEW_BATCHES, *remedy.advice], remedy.fix)
     yield finding(
         "over-fit",
         "warning",
@@ -220,9 +233,8 @@ def _rests(loss: Losses, held_back: Losses, limit: Limits) -> Iterator[RunFindin
         {"held_back": found.level, "share_of_start": found.share, "high_threshold": limit["high"],
          "gap": found.gap, "far_gap_threshold": limit["far_gap"], "training_loss": loss.now},
         since=step,
-        cause=_CAUSE + ", or it is given the same few examples again and again",
-        advice=["check that every batch is a new one", "get more data, or augment what there is",
-                "add dropout or weight decay"],
+        cause=remedy.cause,
+        advice=remedy.advice,
         signs=[above(found.gap, limit["far_gap"]), above(found.share, limit["high"])],
-        fix=remedy.fix if remedy is _ONE_BATCH else Fix("stop_early", {"step": step}),
+        fix=remedy.fix,
     )  # fmt: skip

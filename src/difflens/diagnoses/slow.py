@@ -13,6 +13,8 @@ from . import diagnosis
 from .signs.harms import Harm, crawls, stuck
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
+from .signs.losses import Losses
+from .signs.passing import why
 from .signs.rates import end_warm_up, raised
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
@@ -30,6 +32,9 @@ THRESHOLDS = {
         150, "points for which a loss that falls steadily may have fallen by less"
     ),
     "path": Threshold(0.5, "way that the weights went by then, in sizes of themselves"),
+    "crept": Threshold(0.2, "the same after which a loss that fell by more is slow as well: "
+                       "healthy runs have gone 0.33 and more"),
+    "crept_fall": Threshold(0.3, "share of its start, or of guessing, that such a loss fell"),
     "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(40, "points over which it must last"),
     "recurrent_points": Threshold(
@@ -40,6 +45,9 @@ THRESHOLDS = {
 _ALIKE = 0.25  # by which a loss times the batch may differ from the held-back one, at most looks
 _NEAR = 10  # points before a look
 _VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
+_MOVED = 0.1  # share of its first value by which a held-back loss fell that has left a saddle
+_STACK, _TORN = 3, 0.5  # matrices, and the part of its weights by which a step tears the last
+_LATE, _GROWN = 20, 1.5  # points of late, and gradients of them by those of all: a saddle is left
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=40, thresholds=THRESHOLDS)
@@ -54,7 +62,7 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if divided:
         told = Harm("crawls", int(seen.loss.steps[0]), seen.loss.fall, "the training loss is the "
                     f"held-back one divided by the batch ({seen.batch})")  # fmt: skip
-    elif seen.loss.fall >= limit["fall"]:
+    elif told is None or seen.loss.fall >= limit["fall"]:
         told = _crawls(seen, limit)
     if told is None or typical is None or seen.may_be_slow:
         return
@@ -81,19 +89,39 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
         advice=[f"multiply the learning rate by about {factor:g}",
                 "use Adam where plain SGD crawls"],
         signs=[below(pace, limit["update"])],
-        fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
+        fix=end_warm_up(seen) or _even_out(seen, factor) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip
+
+
+def _even_out(seen: Sight, factor: float) -> Fix | None:
+    """Ask for what lets gradients pass, where a rate so much higher would tear the last layer.
+
+    The others are slow since little reaches them, and no one rate is right for both.
+    """
+    steps, columns = seen.layers.recent(seen.layers.update), np.flatnonzero(seen.layers.trained)
+    if steps is None or len(columns) < _STACK or not np.isfinite(steps[columns]).all():
+        return None
+    last = int(columns[-1])
+    torn = int(np.argmax(steps)) == last and factor * float(steps[last]) > _TORN
+    return why(seen, columns).fix if torn else None
 
 
 def _crawls(seen: Sight, limit: Limits) -> Harm | None:
     """Is the loss, though it falls at every look, still high, while weights have hardly moved?"""
     typical = seen.layers.typical_update
     small = typical is not None and float(np.nan_to_num(typical).max(initial=0.0)) < limit["update"]
-    return (
-        crawls(seen.loss, int(limit["steady_points"]))
-        if small and _is_steady(seen, limit)
-        else None
-    )
+    if not (small or _crept(seen, limit)) or not _is_steady(seen, limit):
+        return None
+    return crawls(seen.loss, int(limit["steady_points"]))
+
+
+def _crept(seen: Sight, limit: Limits) -> bool:
+    """Have all steps together taken the weights next to nowhere, and the loss not far?
+
+    A warm-up is on its way to larger ones.
+    """
+    near = seen.layers.path < limit["crept"] and seen.loss.fall < limit["crept_fall"]
+    return near and not seen.is_warming_up
 
 
 def _is_divided(seen: Sight) -> bool:
@@ -123,8 +151,22 @@ def _is_steady(seen: Sight, limit: Limits) -> bool:
     Then it is learning, and only too slowly: larger steps would take it the same way.
     """
     held_back = held_back_loss(seen.history)
-    if held_back is None or held_back.n < _VALUES or seen.is_waking:
+    if held_back is None or held_back.n < _VALUES or _may_wake(seen, held_back):
         return False
     better = float((np.diff(held_back.values[-_VALUES:]) < 0).mean())
     young = seen.layers.path < limit["path"] and seen.loss.n >= limit["steady_points"]
     return young and better >= _MOST
+
+
+def _may_wake(seen: Sight, held_back: Losses) -> bool:
+    """Is it on a saddle, or leaving one? Gradients grow there, and will move the loss by then.
+
+    Where it has long been moving, and gradients are about what they were all along, it does not
+    move for want of them.
+    """
+    sizes = seen.layers.typical_gradient
+    known = np.zeros(0) if sizes is None else sizes[np.isfinite(sizes)]
+    if not seen.is_waking or not len(known):
+        return False
+    stands = held_back.values[-1] > (1 - _MOVED) * held_back.values[0]
+    return bool(stands or np.median(known[-_LATE:]) > _GROWN * np.median(known))

@@ -15,6 +15,7 @@ from .signs.inputs import swell
 from .signs.leaps import LEAP, Leap, broke_behind, is_alone, kicks, leap, stays_out, update_before
 from .signs.limits import Limits
 from .signs.losses import levels
+from .signs.outliers import outlier
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 from .signs.writes import writes
@@ -33,6 +34,11 @@ THRESHOLDS = {
                             "were far above those beside it"),
     "batch": Threshold(10.0, "height over the highest before of the loss of a bad batch"),
     "usual": Threshold(3.0, "largest update before by the usual one: more, and a step did it"),
+    "thrown": Threshold(1.0, "rise of the loss behind a batch whose gradient was far beyond all "
+                        "before it, by the usual loss or its farthest noise"),
+    "far": Threshold(50.0, "height over the highest before of a leap above the start, behind which "
+                     "a smaller update suffices"),
+    "far_update": Threshold(10.0, "update at that step by the usual one, where it does"),
 }  # fmt: skip
 
 _NEXT = 20  # points behind a step in which it shows
@@ -48,7 +54,7 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     loss = seen.loss
     if loss.n <= limit["before"] or loss.start <= 0:
         return
-    known = _overwritten(seen) or _known(seen, limit)
+    known = _overwritten(seen) or _known(seen, limit) or _struck(seen, limit)
     found = None if known is not None else leap(loss, limit)
     if known is not None:
         yield known
@@ -56,7 +62,8 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         return
     at, step, height, deviations = found
     size, where, names = update_before(seen, step)
-    caused = size is not None and size >= limit["update"] and is_alone(seen, where, step)
+    least = limit["far_update" if _is_far(seen, limit, found) else "update"]
+    caused = size is not None and size >= least and is_alone(seen, where, step)
     batch = not caused and _is_bad_batch(seen, limit, found, size)
     severity = _severity(seen, limit, at, caused or batch)
     yield finding(
@@ -68,7 +75,7 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         + ("; the steps before were as usual: that batch was not" if batch else ""),
         {"height_by_highest": height, "rise_threshold": limit["rise"],
          "deviations": deviations, "deviations_threshold": limit["deviations"],
-         "update_by_usual": size, "update_threshold": limit["update"], "loss": float(
+         "update_by_usual": size, "update_threshold": least, "loss": float(
              loss.values[at])},
         since=where if caused and where is not None else step,
         layers=names if caused else [],
@@ -138,6 +145,41 @@ def _known(seen: Sight, limit: Limits) -> RunFinding | None:
             figures = {"height_by_usual": height, "known_rise_threshold": limit["known_rise"]}
             return _of_a_step(step, what, said, above(height, 1.0), figures)
     return None
+
+
+def _struck(seen: Sight, limit: Limits) -> RunFinding | None:
+    """Find one batch far beyond all before it, and a loss that is high behind it.
+
+    An optimiser with a memory goes on with that gradient for many steps: the loss of the next
+    batches may be as it was, and rises for a while.
+    """
+    found, loss = outlier(seen), seen.loss
+    if found is None:
+        return None
+    what = "gradient"
+    figures = {"gradient_by_highest": found.times}
+    if broke_behind(loss, found.step):
+        said = f"the loss is not a number since step {loss.broken}"
+        return _of_a_step(found.step, what, said, 1.0, figures)
+    before = loss.values[max(found.at - int(limit["before"]), 0) : found.at]
+    after = loss.values[found.at + 1 :][:_NEXT]
+    if len(after) < limit["lasting"]:
+        return None
+    usual = float(np.median(before))
+    late = float(levels(after, min(5, len(after))).max())
+    # A loss that is no square may be about zero, or below it: then its noise is the measure.
+    rise = (late - usual) / max(abs(usual), float(np.abs(before - usual).max()), 1e-300)
+    if rise <= limit["thrown"]:
+        return None
+    said = f"the loss rose from {usual:.3g} to {late:.3g}"
+    figures |= {"rise_by_usual": rise, "thrown_threshold": limit["thrown"]}
+    return _of_a_step(found.step, what, said, above(rise, limit["thrown"] / 2), figures)
+
+
+def _is_far(seen: Sight, limit: Limits, found: Leap) -> bool:
+    """Is a leap so far beyond all before, and where the run began, that no sound step makes it?"""
+    peak = float(seen.loss.values[found.at : found.at + 5].max())
+    return found.height >= limit["far"] and peak > seen.loss.start
 
 
 def _of_a_step(

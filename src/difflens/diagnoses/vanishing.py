@@ -37,6 +37,7 @@ from .signs.passing import why
 from .signs.rates import has_ended
 from .signs.sight import Sight, sight
 from .signs.silence import starved
+from .signs.standing import stood_held_back
 from .signs.wording import below, finding
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ THRESHOLDS = {
         2e-3, "the same ratio before the first update, where the loss rests: healthy 0.01 and more"
     ),
     "first_faint": Threshold(
-        1e-4, "r of the middle layer by the loss before the first update: healthy 0.002 and more"
+        2e-4, "r of the middle layer by the loss before the first update: healthy 0.001 and more"
     ),
     "sigmoid_ratio": Threshold(
         0.025, "the same where sigmoids pass on a quarter at most: three of them make 0.016"
@@ -88,6 +89,7 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     least = max(limit["stood_points"], limit["stood_share"] * seen.loss.n)
     told = stuck(seen.loss, limit["points"]) or stood(seen.loss, least)
+    told = told or stood_held_back(seen, least)
     size = input_size(seen)
     if seen.is_warming_up or (size is not None and size < TOO_SMALL):
         return  # where next to nothing goes in, nothing can fade

@@ -13,8 +13,9 @@ from . import diagnosis
 from .looping.scale import scaled
 from .looping.weights import put_back, repeated
 from .signs.harms import harm
-from .signs.held_back import held_back_loss, left_behind
+from .signs.held_back import has_soured, held_back_loss, left_behind
 from .signs.limits import Limits
+from .signs.losses import Losses
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -46,6 +47,7 @@ THRESHOLDS = {
 }  # fmt: skip
 _APART = 3.0  # times the training loss
 _LATE = 30  # points
+_NOTHING = 0.1  # of the first training loss (or guessing): next to nothing is left
 
 
 @diagnosis(needs=(), window=8, thresholds=THRESHOLDS)
@@ -167,7 +169,7 @@ def _other_statistics(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     lowest = float(held_back.values.min()) / max(abs(loss.reference), 1e-300)
     if lowest < limit["far"] or loss.fall < limit["fall"]:
         return
-    if left_behind(loss, held_back, _APART, 0.0) is None:
+    if left_behind(loss, held_back, _APART, 0.0) is None or _is_by_heart(loss, held_back):
         return
     yield finding(
         "wiring",
@@ -183,6 +185,16 @@ def _other_statistics(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
         fix=Fix("norm_momentum", {"value": 0.1}),
         signs=[above(lowest, limit["far"] / 2)],
     )
+
+
+def _is_by_heart(loss: Losses, held_back: Losses) -> bool:
+    """Did it begin at guessing and rise by much as nothing was left of the training loss?
+
+    Statistics that were never learned cost from the first look on, and as much when training has
+    only begun. What few examples teach is sure and wrong the later, the more.
+    """
+    left = float(np.mean(loss.values[-loss.width :]))
+    return has_soured(loss, held_back) and left < _NOTHING * abs(loss.reference)
 
 
 def _layers_of(seen: Sight, modules: list[str]) -> list[str]:

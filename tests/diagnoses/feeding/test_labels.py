@@ -221,3 +221,10 @@ def test_labels_are_not_doubted_where_decay_alone_moves_the_weights():
 
     assert only("data", doubted)
     assert asked("data", starved) == []
+
+
+def test_labels_that_taught_something_before_the_loss_was_thrown_are_doubted_since_then_alone():
+    losses = np.concatenate([falling(100, 1.0, 0.2), 5.0 * noise(200, 0.1, 2)])
+    history = recorded(losses, act_std=0.1, facts={"output": {"shape": [64, 1]}})
+
+    assert only("data", history).since_step > 90

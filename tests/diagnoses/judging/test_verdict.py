@@ -139,3 +139,10 @@ def test_a_rate_below_zero_explains_the_end_that_it_brings():
 
     assert names([below, *end]) == ["diverging"]
     assert "lr-high" in names([trend, *end])
+
+
+def test_a_step_that_threw_the_weights_explains_labels_that_seem_wrong_since():
+    skipped = found("spike", 260, fix=Fix("rewind_and_skip", {"step": 260}))
+
+    assert names([skipped, found("data", 270)]) == ["spike"]
+    assert names([skipped, found("data", 0)]) == ["data"]

@@ -59,3 +59,13 @@ def test_units_that_died_before_the_last_layer_leave_its_bias_the_gradient_it_ha
     faded[:, :11] *= np.exp(-0.3 * np.arange(40))[:, None]
 
     assert asked("loss-pairing", recorded(losses, facts=SIGMOID, grad_l2=faded)) == []
+
+
+def test_scores_behind_a_sigmoid_are_told_while_the_loss_falls_towards_a_floor_it_cannot_pass():
+    facts = {"output": {"shape": [32, 9], "min": 0.1, "max": 0.9}, "final_module": "Sigmoid"}
+    losses = np.linspace(2.2, 1.5, 200)  # it cannot fall below 1.37
+
+    assert only("loss-pairing", recorded(losses, facts=facts)).fix.code == "remove_softmax"
+    # Bounds that leave much to be won may be meant: two scores of a tanh, say.
+    wide = {"output": {"shape": [32, 2], "min": -0.9, "max": 0.9}, "final_module": "Tanh"}
+    assert asked("loss-pairing", recorded(losses / 2.2 * 0.75, facts=wide)) == []

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.held_back import held_back_loss, is_by_heart, is_flat
+from difflens.diagnoses.signs.held_back import has_followed, held_back_loss, is_by_heart, is_flat
 from difflens.diagnoses.signs.losses import Losses
 from difflens.testing.histories import falling, recorded
 
@@ -31,3 +31,14 @@ def test_what_gets_better_look_by_look_is_not_learned_by_heart(values, heart):
     limit = {"blind_values": 3, "blind": 0.95, "blind_gap": 0.94}
 
     assert is_by_heart(held_back_loss(history), Losses.of(history, "loss"), limit) is heart
+
+
+@pytest.mark.parametrize(("start", "followed"), [(2.4, True), (0.4, False)])
+def test_guessing_is_beaten_by_less_than_the_start_of_a_regression(start, followed):
+    """Nothing is below guessing by chance; first outputs of a regression cost something, too."""
+    held = np.full(80, np.nan)
+    held[19::20][:3] = np.array((0.97, 0.93, 1.0)) * min(start, np.log(10))
+    facts = {"output": {"shape": [32, 10], "min": -0.3, "max": 0.3}}
+    history = recorded(np.full(80, start), facts=facts, scalars={"val_loss": held})
+
+    assert has_followed(Losses.of(history, "loss"), held_back_loss(history)) is followed

@@ -70,21 +70,26 @@ def test_what_breaks_behind_the_first_layer_did_not_come_in():
     )
 
 
-def broken_gradient(layers, share, losses=None):
+def broken_gradient(layers, share, losses=None, norm=np.inf):
     """Make a run in whose last gradients of some layers a share of the numbers is none."""
     norms, counts = np.full((21, 12), 1e-2), np.array([each.count for each in network()])
     hit = np.zeros((21, 12))
-    norms[20, layers], hit[20, layers] = np.inf, np.ceil(share * counts[layers])
+    norms[20, layers], hit[20, layers] = norm, np.ceil(share * counts[layers])
     return recorded(falling(21) if losses is None else losses, grad_l2=norms, grad_nonfinite=hit)
 
 
 def test_single_numbers_of_a_gradient_that_go_first_are_too_large_for_their_format():
     assert is_overflow(broken_gradient([2, 4], 0.01))
+    assert is_overflow(broken_gradient(list(range(12)), 0.01))  # infinite, and none is NaN
+
+
+def test_a_small_bias_may_overflow_as_a_whole():
+    assert is_overflow(broken_gradient([2, 3], np.array([0.01, 1.0])))
 
 
 def test_a_gradient_that_goes_as_a_whole_or_with_its_loss_is_no_overflow():
     assert not is_overflow(broken_gradient([2, 4], 1.0))
-    assert not is_overflow(broken_gradient(list(range(12)), 0.01))
+    assert not is_overflow(broken_gradient(list(range(12)), 0.01, norm=np.nan))
     assert not is_overflow(broken_gradient([2], 0.01, np.append(falling(20), np.nan)))
     assert not is_overflow(recorded(falling(20)))
 

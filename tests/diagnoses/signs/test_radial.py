@@ -38,7 +38,7 @@ def test_weights_that_grow_along_themselves_while_the_loss_stands_are_told():
     "seen",
     [
         grown(0.05, falling(80)),  # the loss falls: weights find their size
-        grown(0.05, cosine=0.5),  # most of a step goes elsewhere
+        grown(0.05, cosine=0.2),  # most of a step goes elsewhere
         grown(0.001, points=600),  # classes that come apart, slowly
         grown(0.05, gradient=1e-6),  # what momentum goes on with
         grown(0.05, momentum=1.02),
@@ -60,6 +60,34 @@ def test_growth_that_slows_down_ends_by_itself():
 
     assert swelling(sight(recorded(level(200), weight_l2=weights, update_l2=steps,
                                    optimizer=SGD))) is None  # fmt: skip
+
+
+def bent(paces, losses=None):
+    """Make matrices that grow at a pace each, by steps of which but a part goes along them."""
+    sizes = np.exp(np.outer(np.arange(80), np.repeat(paces, 2)))
+    return sight(recorded(level(80) if losses is None else losses, weight_l2=sizes,
+                          update_l2=0.04 * sizes, grad_l2=0.4 * sizes, scalars={"lr": 0.1},
+                          optimizer=SGD))  # fmt: skip
+
+
+def test_matrices_that_all_grow_at_one_pace_are_told_though_data_bend_their_steps():
+    found = swelling(bent([0.02, 0.019, 0.021, 0.02, 0.022, 0.02]))
+
+    assert found.per_step == pytest.approx(0.02, rel=0.05)
+    assert found.cosine < 0.6
+
+
+def test_matrices_that_grow_each_at_its_pace_or_while_the_loss_falls_are_not():
+    assert swelling(bent([0.02, 0.01, 0.03, 0.02, 0.015, 0.025])) is None
+    assert swelling(bent([0.02] * 6, falling(80))) is None
+
+
+def test_growth_at_one_pace_that_was_faster_before_is_not():
+    sizes = np.exp(np.minimum(0.3 * np.arange(80), 4 + 0.02 * np.arange(80)))
+    seen = sight(recorded(level(80), weight_l2=sizes, update_l2=0.04 * sizes,
+                          grad_l2=0.4 * sizes, scalars={"lr": 0.1}, optimizer=SGD))  # fmt: skip
+
+    assert swelling(seen) is None
 
 
 def test_first_steps_straight_towards_nothing_are_a_penalty_s():

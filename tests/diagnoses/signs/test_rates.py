@@ -6,13 +6,16 @@ from difflens.diagnoses.signs.rates import (
     hold,
     is_rising,
     is_summed,
+    is_torn_by_momentum,
     larger,
     lower,
     raised,
     stepped,
 )
 from difflens.diagnoses.signs.sight import sight
-from difflens.testing.histories import falling, level, recorded
+from difflens.testing.histories import WIDTH, falling, level, recorded
+
+SIZE = WIDTH**0.5  # norm of a matrix of a made network
 
 
 @pytest.mark.parametrize(
@@ -146,3 +149,32 @@ def test_larger_batches_are_asked_for_where_they_are_known_to_be_tiny(batch):
     facts = {} if batch is None else {"output": {"shape": [batch, 10], "min": -1.0, "max": 1.0}}
 
     assert larger(sight(recorded(level(60), facts=facts))) is None
+
+
+@pytest.mark.parametrize(("first", "asked"), [(0.005, {}), (0.04, {"lr_factor": 0.25})])
+def test_a_heavy_momentum_is_lowered_and_the_rate_where_usual_steps_were_still_too_large(
+    first, asked
+):
+    heavy = recorded(falling(60), optimizer={"momentum": 0.98}, update_l2=first * SIZE)
+
+    assert lower(sight(heavy), 0.1).code == "lower_momentum"
+    assert lower(sight(heavy), 0.1).parameters == {"value": 0.9} | asked
+
+
+def test_a_heavy_momentum_is_left_where_the_loss_rose_before_it_had_gathered():
+    losses = np.concatenate([[2.0, 2.1, 2.2], np.full(60, 4.0)])
+    heavy = recorded(losses, optimizer={"momentum": 0.98})
+
+    assert lower(sight(heavy), 0.1).code == "scale_lr"
+
+
+def test_what_a_heavy_momentum_gathers_tears_the_weights():
+    def torn(momentum, first):
+        optimizer = {"momentum": momentum}
+        return is_torn_by_momentum(
+            sight(recorded(level(60), optimizer=optimizer, update_l2=first * SIZE))
+        )
+
+    assert torn(0.98, 0.01)
+    assert not torn(0.98, 0.004)
+    assert not torn(0.9, 0.1)

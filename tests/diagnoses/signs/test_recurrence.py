@@ -22,6 +22,12 @@ def test_gated_layers_have_no_gain():
     assert gains(recorded(falling(5), layers=layers)) == {}
 
 
+def test_the_gain_at_the_start_is_not_known_where_the_first_step_left_little_of_the_weights():
+    layers = (Layer("memory.weight_hh_l0", (16, 16), "RNN", "weight", 0),)
+
+    assert gains(recorded(falling(5), layers=layers, weight_l2=20.0, update_l2=19.0)) == {}
+
+
 @pytest.mark.parametrize(("largest", "scheme"), [(1e5, "identity"), (2.0, "orthogonal")])
 def test_states_beyond_one_are_not_those_of_tanh_and_start_at_the_identity(largest, scheme):
     layers = (

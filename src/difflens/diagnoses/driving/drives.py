@@ -10,12 +10,13 @@ from ...runs import Fix, RunFinding
 from ..signs.decay import penalty_by
 from ..signs.radial import multiplied, swelling
 from ..signs.sight import Sight
-from ..signs.wording import finding
+from ..signs.wording import above, finding
+from .stairs import stairs
 
 
 def driven(seen: Sight) -> list[RunFinding]:
-    """Find a rate below zero, or what makes weights grow whatever the data say."""
-    return _turned(seen) or _multiplied(seen) or _swelling(seen)
+    """Find a rate below zero, or what makes weights or steps grow whatever the data say."""
+    return _turned(seen) or _multiplied(seen) or _swelling(seen) or _scaled_up(seen)
 
 
 def largest(seen: Sight) -> Any:
@@ -81,7 +82,7 @@ def _swelling(seen: Sight) -> list[RunFinding]:
         finding(
             "diverging",
             "warning",
-            f"every step makes the weights larger by {found.per_step:.1%}, straight along "
+            f"every step makes the weights larger by {found.per_step:.1%}, along "
             f"themselves (cosine {found.cosine:.2f}), and the loss no longer falls; they are "
             f"{found.times:.3g} times their first size",
             {"growth_a_step": found.per_step, "cosine": found.cosine, "weights_by_first":
@@ -94,5 +95,28 @@ def _swelling(seen: Sight) -> list[RunFinding]:
                     "check that the weight decay is not negative"],
             signs=[found.cosine],
             fix=penalty_by(seen, -found.per_step),
+        )
+    ]  # fmt: skip
+
+
+def _scaled_up(seen: Sight) -> list[RunFinding]:
+    """Find gradients that are doubled again and again: a loss scale that is not divided out."""
+    found = stairs(seen)
+    if found is None:
+        return []
+    return [
+        finding(
+            "diverging",
+            "warning",
+            f"every {found.interval} steps all gradients become {found.factor:.2g} times as large "
+            "at once, and the steps with them, while the loss stays: nothing ends that",
+            {"interval": found.interval, "factor": found.factor},
+            since=found.since,
+            cause="the loss is multiplied by a scale that grows (made for half precision), and "
+            "gradients are not divided by it before the step",
+            advice=["divide the gradients by the scale of the loss before step(): unscale_()",
+                    "let scaler.step() take the step", "keep the scale at one number"],
+            signs=[above(found.factor, 1.0)],
+            fix=Fix("unscale_gradients"),
         )
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.decay import decay_that_wins
-from ..signs.harms import crawls, stuck
+from ..signs.harms import Harm, crawls, stuck
 from ..signs.held_back import (
     held_back_loss,
     is_blind,
@@ -18,6 +18,7 @@ from ..signs.layers import initial_scales
 from ..signs.limits import Limits
 from ..signs.losses import Losses, levels
 from ..signs.outputs import explains_nothing, holds_for_nothing
+from ..signs.rates import is_torn_by_momentum
 from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
@@ -29,6 +30,7 @@ _HOT = 2.0  # times guessing
 _LOST = 1.1  # times its best
 _LOOKS, _LOWER = 4, 0.98  # held-back values, and of the one before: it gets better
 _TAUGHT = 0.8  # of guessing
+_LEARNED, _THROWN = 0.7, 1.5  # of the start: a loss below the one, and above the other later
 _WORSE = -0.1  # share by which a held-back loss falls: below, it rose, and does not rest
 
 
@@ -71,7 +73,7 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
              "points": loss.n, "fastest_fall_a_100_steps": fastest, "pace_threshold": limit["pace"],
              "validation_fall": None if held_back is None else held_back.fall,
              "chance": loss.chance, "never_below_chance": blind},
-            since=told.since,
+            since=_untaught_since(loss, told),
             cause=why.cause,
             advice=why.advice,
             signs=[below(max(loss.fall, 0.0), most)],
@@ -86,6 +88,19 @@ def _was_taught(held_back: Losses | None, loss: Losses) -> bool:
         return False
     begins = 0.7 * loss.chance <= loss.start <= 10 * loss.chance
     return begins and float(held_back.values.min()) < _TAUGHT * loss.chance
+
+
+def _untaught_since(loss: Losses, told: Harm) -> int:
+    """Give the step since which nothing is learned.
+
+    Labels that say nothing leave a loss about where it began. One that is far above that, and was
+    below it before, was thrown there, and did not begin to teach nothing with the run.
+    """
+    course = levels(loss.values, loss.width)
+    taught = np.flatnonzero(course < _LEARNED * loss.start)
+    if loss.now < _THROWN * loss.start or not len(taught):
+        return told.since
+    return int(loss.steps[taught[-1] + loss.width - 1])
 
 
 def noisy(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -212,7 +227,7 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
     typical, gradients = seen.layers.typical_update, seen.layers.recent(seen.layers.gradient)
     if typical is None or gradients is None or not np.isfinite(typical).any():
         return None
-    if _are_replaced(seen):
+    if _are_replaced(seen) or is_torn_by_momentum(seen):
         return None
     pace = float(np.nanmedian(typical))
     pulls = gradients[np.isfinite(gradients) & seen.layers.trained]

@@ -30,7 +30,7 @@ EXPLAINS: dict[str, set[str]] = {
     "loss-pairing": {"vanishing", "lr-high", "over-fit", *_BLOWN, *_STUCK},
     "data": {"oscillating", "spike", "diverging", "slow", "plateau", "over-fit", "lr-high",
              "exploding", "nan", "dead"},
-    "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead", "nan"},
+    "spike": {"diverging", "exploding", "oscillating", "lr-high", "dead", "nan", "data"},
     "diverging": {"lr-high", "data", "plateau", *_BLOWN},
     "lr-high": {"plateau", "slow", "vanishing", "over-fit", "data", *_BLOWN},
     "exploding": {"lr-high", "diverging", "spike", "oscillating", "nan", "dead", "slow",
@@ -45,6 +45,7 @@ EXPLAINS: dict[str, set[str]] = {
     "over-fit": set(),
 }  # fmt: skip
 _BEFORE_STEPS = {"wiring", "loss-pairing"}  # what is wrong before a step is made
+_GROW = ("scale_penalty", "leave_weights", "unscale_gradients")  # remedies of what drives a trend
 _ORDER = {name: place for place, name in enumerate(EXPLAINS)}
 _SLACK = 5  # steps by which a cause may be seen later than what it explains
 _LEAP = 40  # the same for a leap of the loss, which is dated to its very step
@@ -145,14 +146,23 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
         return cause.fix == effect.fix and cause is not effect
     if cause.severity == "info" or effect.name not in EXPLAINS.get(cause.name, set()):
         return False
-    if cause.name == "spike" and (cause.fix is None or cause.fix.code != "rewind_and_skip"):
-        return False  # a leap without a cause of its own explains nothing
+    if cause.name == "spike" and not _throws(cause, effect):
+        return False
     if "diverging" in {cause.name, effect.name} and not _of_a_trend(cause, effect):
         return False
     if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
         return True
     slack = {"spike": _LEAP, "diverging": _TREND}.get(effect.name, _SLACK)
     return cause.since_step <= effect.since_step + slack
+
+
+def _throws(spike: RunFinding, effect: RunFinding) -> bool:
+    """Has a leap a cause of its own, and labels that seem wrong, if these it is, are later?"""
+    if not _is_told(spike, "rewind_and_skip"):
+        return False
+    since = effect.since_step
+    dated = spike.since_step is not None and since is not None
+    return effect.name != "data" or (dated and (spike.since_step or 0) < (since or 0))
 
 
 def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:
@@ -170,10 +180,10 @@ def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:
 
 
 def _is_known(trend: RunFinding) -> bool:
-    """Is what drives it seen by itself: a pull along the weights, or a rate below zero?"""
+    """Is what drives it seen by itself: what grows weights or gradients, or a rate below zero?"""
     rate = trend.evidence.get("lr")
-    pulled = _is_told(trend, "scale_penalty") or _is_told(trend, "leave_weights")
-    return pulled or (isinstance(rate, (int, float)) and rate < 0)
+    grown = any(_is_told(trend, code) for code in _GROW)
+    return grown or (isinstance(rate, (int, float)) and rate < 0)
 
 
 def _is_told(each: RunFinding, code: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...runs import Fix, RunFinding
-from ..signs.harms import rests
+from ..signs.harms import crawls, rests
 from ..signs.limits import Limits
 from ..signs.losses import Losses
 from ..signs.outputs import explained
@@ -20,6 +20,7 @@ _ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
          "Hardtanh": (-1.0, 1.0), "Softsign": (-1.0, 1.0), "ReLU6": (0.0, 6.0),
          "ReLU": (0.0, inf)}  # fmt: skip
 _LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
+_HIGH_FLOOR = 0.5  # of guessing: bounds that leave so little to win do harm before it is won
 _TINY = 1e-4  # of the weights
 _FIRST = 3  # points of a gradient, at the start and of late
 # What has no weights and leaves scores as large as they are.
@@ -41,6 +42,8 @@ def squashed(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     floor = log1p(round(exp(loss.chance or 0.0) - 1) * exp(-reach))
     told = rests(loss, least, _LOW)
+    if told is None and final in _ENDS and floor > _HIGH_FLOOR * (loss.chance or 0.0):
+        told = crawls(loss, 2 * least)  # it may fall for long towards a floor that it cannot pass
     if told is None or float(loss.values.min()) < floor - 1e-3:
         return []
     return [

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _FOLLOWED = 0.9  # of where the training loss began: a held-back loss below it was learned for
+_TOLD = 0.95  # the same of guessing, which nothing is below by chance
 _BETTER = 0.97  # of its best before: a held-back loss that is on its way down still
 _AROUND, _ALIKE = 10, 2.0  # points about the first held-back value, times as much or as little
 _NEAR = 3.0  # times the start of a training loss: a first held-back loss that is of its kind
@@ -99,7 +100,13 @@ def is_on_its_way(held_back: Losses | None, loss: Losses) -> bool:
 
 def has_followed(loss: Losses, held_back: Losses) -> bool:
     """Was the held-back loss ever below where the training loss began?"""
-    return held_back.n > 0 and float(held_back.values.min()) < _FOLLOWED * abs(loss.reference)
+    share = _TOLD if _begins_at_guessing(loss) else _FOLLOWED
+    return held_back.n > 0 and float(held_back.values.min()) < share * abs(loss.reference)
+
+
+def _begins_at_guessing(loss: Losses) -> bool:
+    """Does training begin as a cross entropy in nats does, at guessing or somewhat above?"""
+    return loss.chance is not None and 0.7 * loss.chance <= loss.start <= 10 * loss.chance
 
 
 def are_comparable(loss: Losses, held_back: Losses) -> bool:
@@ -109,7 +116,7 @@ def are_comparable(loss: Losses, held_back: Losses) -> bool:
     as a cross entropy in nats does, which is how held-back data is measured by custom; or, where
     nothing is guessed, the held-back loss is first about where the training loss began.
     """
-    if loss.chance is not None and 0.7 * loss.chance <= loss.start <= 10 * loss.chance:
+    if _begins_at_guessing(loss):
         return True
     then = loss.values[loss.steps <= held_back.steps[0]][-_AROUND:] if held_back.n else loss.values
     if loss.chance is None and held_back.n and 1 / _NEAR < held_back.values[0] / loss.size < _NEAR:
@@ -141,7 +148,7 @@ def worse_than_guessing(loss: Losses, held_back: Losses, gap: float) -> Behind |
     """
     if held_back.n < _LOOKS or loss.chance is None or loss.is_learned:
         return None
-    if not 0.7 * loss.chance <= loss.start <= 10 * loss.chance:
+    if not _begins_at_guessing(loss):
         return None
     level, now = float(held_back.values[-_LAST:].min()), float(np.mean(loss.values[-loss.width :]))
     found = Behind(level, level / max(now, 1e-12 * loss.size), level / abs(loss.reference))

@@ -23,7 +23,7 @@ LEAP = {
 _ALONE = 2.0  # times the steps before it and after it
 _KICK = 5.0  # times the rate before and after: schedules do not do that
 _NEAR = 4  # points before the leap in which a step is looked for
-_SOON = 20  # steps within which what a huge one did breaks the loss
+SOON = 20  # steps within which what a huge one did shows, or breaks the loss
 
 
 class Leap(NamedTuple):
@@ -115,7 +115,7 @@ def _is_steady(seen: Sight, place: int) -> bool:
 
 def broke_behind(loss: Losses, step: int) -> bool:
     """Did the loss cease to be a number soon behind that step?"""
-    return loss.broken is not None and step < loss.broken <= step + _SOON
+    return loss.broken is not None and step < loss.broken <= step + SOON
 
 
 def is_kick(seen: Sight, where: int) -> bool:

@@ -53,7 +53,8 @@ def is_overflow(history: History) -> bool:
     """Were single numbers of a gradient the first to go, below a loss that was one?
 
     What a number format cannot hold are the largest, a few here and there. A slope without an end
-    (a root at zero) takes all that is before it along.
+    (a root at zero) takes all that is before it along. A bias of one number goes as a whole either
+    way, so that shares are those of matrices, where one was hit.
     """
     at = int(np.searchsorted(history.course.steps, first_layers(history)[0] or 0))
     loss, hit = history.course.scalar("loss"), history.course.field("grad_nonfinite")
@@ -62,7 +63,17 @@ def is_overflow(history: History) -> bool:
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.nan_to_num(hit[at] / history.course.counts)
     forward = bool(np.isfinite(loss[at])) and _is_finite(history, "act_mean", at)
-    return forward and 0 < float(shares.max()) < _FEW and float((shares > 0).mean()) < _FEW
+    of_matrices = shares[[len(each.shape) > 1 for each in history.course.layers]]
+    largest = float(of_matrices.max(initial=0.0) or shares.max(initial=0.0))
+    few = float((shares > 0).mean()) < _FEW or _are_infinite(history, at)
+    return forward and 0 < largest < _FEW and few
+
+
+def _are_infinite(history: History, at: int) -> bool:
+    """Is no gradient NaN? Too large is infinite; beyond a domain it is NaN, soon or at once."""
+    norms = history.course.field("grad_l2")
+    known = np.zeros(0) if norms is None else norms[at][~history.course.missing("grad_l2")[at]]
+    return bool(len(known) and np.isinf(known).any() and not np.isnan(known).any())
 
 
 def broke_inside(history: History, since: int) -> bool:

@@ -43,7 +43,7 @@ def why(seen: Sight, columns: Any) -> Why:
         said = ("start the gates open: with biases above zero, the more so the more of them",
                 *_USUAL)  # fmt: skip
         return Why("its gate is shut", said, _opened(seen, columns[found]), found, [])
-    if bounded:
+    if bounded or (not kinds and _are_sigmoids(seen)):
         said = ("replace sigmoid or tanh by ReLU or GELU", *_USUAL)
         return Why("its non-linearity saturates", said, _fitted(seen, bounded), [], [])
     fix = _held(seen, columns) or _fitted(seen, bounded)
@@ -84,11 +84,24 @@ def _fitted(seen: Sight, bounded: bool) -> Fix:
     ReLU halves what passes and wants weights of kaiming; smaller ones (xavier, and what frameworks
     take by default) fit tanh, which passes small numbers on as they are.
     """
-    if any("igmoid" in layer.activation for layer in seen.history.info.layers):
+    if _are_sigmoids(seen):
         scales = initial_scales(seen.layers)
         small = len(scales) > 0 and float(np.nanmedian(scales)) < _SMALL
         return Fix("change_activation", {"to": "tanh" if small else "relu"})
     return _drawn(bounded)
+
+
+def _are_sigmoids(seen: Sight) -> bool:
+    """Does some layer end in a sigmoid? Where no layer has a non-linearity, do all of the model's?
+
+    Behind a norm, a pool or a sum one belongs to no layer, and is known of the model alone.
+    """
+    kinds = [kind for layer in seen.history.info.layers if (kind := layer.activation)]
+    if kinds:
+        return any("igmoid" in kind for kind in kinds)
+    named: Any = seen.history.fact("activations")
+    known = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
+    return bool(known) and all("igmoid" in each for each in known)
 
 
 def _drawn(bounded: bool) -> Fix:

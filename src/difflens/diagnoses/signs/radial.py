@@ -23,6 +23,11 @@ _SEEN = 1e-5  # of the weights: the cosine of a smaller step drowns in the round
 _POINTS = 10  # over which steps must go along the weights
 _OUTWARD = 0.9  # their cosine: healthy runs stay below 0.65 over so many points
 _ALL = 0.6  # the same of each matrix: a penalty is on all of them
+_PART = 0.4  # the same of all matrices that grow as one: large steps to anywhere grow them at zero
+_SEVERAL = 3  # matrices whose growth can be compared
+_LONG = 30  # points for which they grow as one
+_AS_ONE = 0.35  # of their pace: what the fastest and the slowest differ by; healthy ones by 0.6
+_NO_FASTER = 1.5  # times this pace: growth until then
 _SIGNS = 0.8  # cosine of weights and their signs: optimisers that divide gradients leave but these
 _INWARD = -0.6  # the same of first steps: healthy ones stay above -0.4
 _TORN = 0.5  # of the weights
@@ -68,16 +73,20 @@ def swelling(seen: Sight) -> Swelling | None:
 
     A penalty with the wrong sign does that, to every matrix. Weights that start tiny grow along
     themselves as well, and so do those of classes that come apart: the loss falls then, or the
-    growth slows down.
+    growth slows down. Where gradients of data are as strong as the penalty, steps are not straight,
+    and that all matrices grow at one pace tells.
     """
     cosine, weights = along(seen), seen.layers.field("weight_l2")
     if cosine is None or weights is None or len(cosine) <= 2 * _POINTS:
         return None
     sizes = weights[:, seen.layers.trained].astype(np.float64)
     with np.errstate(all="ignore"):
-        grown = median(np.log(sizes / sizes[0]), axis=1)
-        straight = _lowest(median(cosine, axis=1)) > _OUTWARD * _straightest(seen)
+        logs = np.log(sizes / sizes[0])
+        grown = median(logs, axis=1)
+        middle = median(cosine, axis=1)
+        straight = _lowest(middle) > _OUTWARD * _straightest(seen)
         straight &= _lowest(cosine.min(axis=1)) > _ALL * _straightest(seen)
+        straight |= _are_at_one_pace(logs) & (_means(middle) > _PART)
         found = np.flatnonzero(straight & (grown[_POINTS - 1 :] > np.log(_GROWN)))
     for first in found[found > _POINTS]:
         last = int(first) + _POINTS - 1
@@ -86,9 +95,28 @@ def swelling(seen: Sight) -> Swelling | None:
             continue
         still = _still_falls(seen, int(seen.steps[last])) or not _is_fed(seen, int(first), last)
         if pace is not None and not still:
-            usual = float(np.median(median(cosine[first : last + 1], axis=1)))
+            usual = float(np.median(middle[first : last + 1]))
             return Swelling(int(seen.steps[first]), pace, usual, float(np.exp(grown[last])))
     return None
+
+
+def _are_at_one_pace(logs: NDArray[Any]) -> NDArray[Any]:
+    """Say for each stretch of points if it ends a longer one in which all sizes grow as one.
+
+    What a penalty on squares makes of ln |w| is the same in every matrix and at every step, the
+    first ones too: growth that was faster before has another cause.
+    """
+    paces = logs[_POINTS:] - logs[:-_POINTS]
+    alike = np.full(len(logs) - _POINTS + 1, False)
+    if logs.shape[1] < _SEVERAL or len(paces) <= _LONG:
+        return alike
+    windows = np.lib.stride_tricks.sliding_window_view(paces, _LONG - _POINTS + 1, axis=0)
+    low, high = windows.min(axis=(1, 2)), windows.max(axis=(1, 2))
+    pace = (high + low) / 2
+    before = pace / _POINTS * np.arange(_LONG, len(logs))
+    alike[-len(low) :] = (low > 0) & (high - low < _AS_ONE * pace)
+    alike[-len(low) :] &= median(logs, axis=1)[_LONG:] < _NO_FASTER * before
+    return alike
 
 
 def multiplied(seen: Sight) -> Swelling | None:
@@ -134,6 +162,11 @@ def is_drawn_in(seen: Sight) -> bool:
 def _lowest(values: NDArray[Any]) -> NDArray[Any]:
     """Give the lowest value of each stretch of points."""
     return np.asarray(np.lib.stride_tricks.sliding_window_view(values, _POINTS).min(axis=1))
+
+
+def _means(values: NDArray[Any]) -> NDArray[Any]:
+    """Give the mean of each stretch of points."""
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, _POINTS).mean(axis=1))
 
 
 def _straightest(seen: Sight) -> float:

@@ -20,9 +20,13 @@ _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
 _FEW, _MANY = 4, 32  # examples: so few that a step is mostly noise, and as many as are usual
-_OWN = 0.3  # of the weights: early steps beyond it are too large whatever they point at
-_SETTLES = 5  # points: Adam's first step is its largest, as signs that differ cancel out later
+_AIM = 0.015  # of the weights: what a first update of a sound run changes
+_MUCH = 0.5  # of the rate: one that is too high by less does no harm with larger batches
 ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
+HEAVY, _USUAL = 0.95, 0.9  # momentum: one that echoes for longer than twenty steps, and a usual one
+_GATHERS, _FIRST = 3, 5  # points behind which momentum begins to add up, and those then looked at
+_LONGEST = 100  # points: what echoes for longer has done its harm by then
+_ROSE = 1.1  # times the start: a loss that rose before that
 _TORN = 0.3  # of the weights: steps that add up to more leave little of what they were
 _BEGIN, _STEADY = 3.0, 2.0  # times a sound step: what plain SGD begins with, what others take
 _OUTGROWN = 3.0  # times the growth of the loss: gradients of a healthy run grow about as it does
@@ -57,13 +61,18 @@ def end_warm_up(seen: Sight) -> Fix | None:
 def lower(seen: Sight, factor: float) -> Fix:
     """Ask for a rate that is `factor` of what it was; where it climbed, for a hold.
 
-    Momentum of one or more is no matter of the rate: what it adds up has no bound.
+    Momentum of one or more is no matter of the rate: what it adds up has no bound. What a heavy
+    one adds up is too slow a matter to wait for.
     """
-    return stable_momentum(seen) or hold(seen) or _scaled(factor)
+    return stable_momentum(seen) or hold(seen) or lighter(seen) or _scaled(factor)
 
 
 def _scaled(factor: float) -> Fix:
-    return Fix("scale_lr", {"factor": float(f"{factor:.2g}")})
+    return Fix("scale_lr", {"factor": _rounded(factor)})
+
+
+def _rounded(factor: float) -> float:
+    return float(f"{factor:.2g}")
 
 
 def momentum(seen: Sight) -> float:
@@ -85,41 +94,75 @@ def first_step(seen: Sight) -> float:
     return first / (1 + momentum(seen)) if ahead else first
 
 
-def lighter(seen: Sight) -> Fix:
-    """Ask for the momentum with which first steps, added up, change a tenth of the weights."""
-    first = first_step(seen)
-    return Fix("lower_momentum", {"value": float(f"{min(max(1 - first / ECHO, 0.0), 0.9):.2g}")})
+def echoes(seen: Sight) -> int:
+    """Give the points over which a heavy momentum adds steps up; 1 where it is none."""
+    heavy = HEAVY < momentum(seen) < 1
+    return min(round(1 / (1 - momentum(seen))), _LONGEST) if heavy else 1
+
+
+def gathered(seen: Sight) -> float:
+    """Give what a heavy momentum makes of the first step; 0 where there is none."""
+    return first_step(seen) * echoes(seen) if echoes(seen) > 1 else 0.0
+
+
+def lighter(seen: Sight) -> Fix | None:
+    """Ask for a usual momentum where a heavy one makes the steps large; None where it does not.
+
+    A rate made for a heavy momentum takes hundreds of steps to show anything, so the momentum goes
+    first, and the rate where first steps, added up, would still change more than a tenth of the
+    weights. Where the loss rose before the momentum had gathered, the rate is too high without it.
+    """
+    first, loss = first_step(seen), seen.loss
+    if momentum(seen) <= HEAVY or first <= 0 or hold(seen) is not None:
+        return None
+    ungathered = loss.values[_GATHERS:][:_FIRST]
+    rose = len(ungathered) > 0 and np.median(ungathered) > _ROSE * loss.start
+    if rose and momentum(seen) < 1:
+        return None
+    slower = ECHO * (1 - _USUAL) / first
+    rate = {"lr_factor": _rounded(slower)} if slower < 1 else {}
+    return Fix("lower_momentum", {"value": _USUAL} | rate)
 
 
 def larger(seen: Sight) -> Fix | None:
     """Ask for larger batches, where steps that go too far see a few examples each.
 
     Noise grows with the rate by the batch (Smith & Le 2018). Where a step sees next to nothing, a
-    rate low enough for its noise sees too little within the run, and batches of a usual size need
-    none. None where early steps were too large whatever they point at, or the rate climbed: noise
-    is not what did the harm then. Nor is it where each example adds to the step.
+    rate low enough for its noise sees too little within the run. Steps that are too large whatever
+    they point at stay so with more examples: then a lower rate is asked for as well. None where
+    the rate climbed: noise is not what did the harm then. Nor is it where each example adds to
+    the step.
     """
     if not seen.batch or seen.batch > _FEW or is_summed(seen) or momentum(seen) >= 1:
         return None
-    if not 0 < _early_step(seen) < _OWN or hold(seen) is not None:
+    first = first_step(seen) * usual_by_first(seen)
+    if first <= 0 or hold(seen) is not None:
         return None
-    return Fix("larger_batch", {"factor": _MANY / seen.batch})
+    asked = {"factor": _MANY / seen.batch}
+    slower = min(_AIM, ECHO * (1 - momentum(seen))) / first
+    return Fix("larger_batch", asked | ({"lr_factor": _rounded(slower)} if slower < _MUCH else {}))
 
 
-def _early_step(seen: Sight) -> float:
-    """Give the size of early steps, by the weights, with what momentum adds to them.
+def usual_by_first(seen: Sight) -> float:
+    """Give the steps that count by the first: RMSprop's first divides by a tenth of the gradient.
 
-    Those of plain SGD grow with the harm, so the first of them tells.
+    Its later ones come down to a tenth of the first within a hundred; those between do the harm.
     """
-    typical = seen.layers.typical_update
-    if typical is None or "betas" not in seen.history.info.optimizer:
-        return first_step(seen) / max(1 - momentum(seen), 1e-3)
-    return float(np.median(np.nan_to_num(typical[:_SETTLES])))
+    given = seen.history.info.optimizer
+    kept = given.get("alpha", given.get("rho"))
+    if str(given.get("name", "")).lower() != "rmsprop" or not isinstance(kept, (int, float)):
+        return 1.0
+    return float(max(1 - kept, 1e-6) ** 0.25)
 
 
 def to_sound_steps(seen: Sight) -> float:
     """Give the factor that makes a first step, with its momentum, as large as a sound one."""
     return min(SOUND_UPDATE * max(1 - momentum(seen), 0.01) / max(first_step(seen), 1e-30), 0.3)
+
+
+def is_torn_by_momentum(seen: Sight) -> bool:
+    """Does a heavy momentum make of first steps what leaves little of the weights?"""
+    return gathered(seen) >= _TORN
 
 
 def untorn(seen: Sight, factor: float) -> float:
@@ -142,7 +185,9 @@ def raised(seen: Sight, pace: float) -> float:
 
 def stable_momentum(seen: Sight) -> Fix | None:
     """Ask for less momentum where each step is added to all before it with at least their size."""
-    return lighter(seen) if momentum(seen) >= 1 else None
+    if momentum(seen) < 1:
+        return None
+    return lighter(seen) or Fix("lower_momentum", {"value": _USUAL})
 
 
 def hold(seen: Sight) -> Fix | None:

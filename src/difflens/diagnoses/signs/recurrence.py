@@ -16,6 +16,7 @@ RECURRENT = ("RNN", "RNNCell", "SimpleRNN", "GRU", "GRUCell", "LSTM", "LSTMCell"
 _GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
 GATED = tuple(_GATES)
 _FAR_OUT = 1.5  # of one gate's biases: frameworks start at 0 or 1
+_SWAMPED = 0.5  # update by weight above which weights behind a step say little of those before
 _PLAIN = ("RNN", "RNNCell", "SimpleRNN")
 
 
@@ -29,16 +30,19 @@ def gains(history: History) -> dict[str, float]:
 
     It is the root mean square of the singular values: below 1 a state fades as gain^t, above 1 it
     grows (Pascanu et al. 2013, On the difficulty of training recurrent neural networks). Gated
-    layers are left out: their gates, not this matrix, decide what is kept.
+    layers are left out: their gates, not this matrix, decide what is kept. So are those of which
+    the first step left little: weights are recorded behind it.
     """
-    weights = history.course.field("weight_l2")
+    weights, updates = (history.course.field(name) for name in ("weight_l2", "update_l2"))
     if weights is None or not len(weights):
         return {}
+    steps = np.zeros(weights.shape[1]) if updates is None else np.nan_to_num(updates[0])
     found = {}
     for i, layer in enumerate(history.info.layers):
         square = len(layer.shape) == 2 and layer.shape[0] == layer.shape[1]
         recurrent = "hh" in layer.name.lower() or "recurrent" in layer.name.lower()
-        if layer.kind in _PLAIN and square and recurrent and np.isfinite(weights[0, i]):
+        known = np.isfinite(weights[0, i]) and steps[i] <= _SWAMPED * weights[0, i]
+        if layer.kind in _PLAIN and square and recurrent and known:
             found[layer.name] = float(weights[0, i]) / layer.shape[0] ** 0.5
     return found
 

@@ -18,6 +18,7 @@ _LEAST = 30
 _MEMORY = 0.3
 _TOOTH = 1.1  # of ln: a jump is at least threefold
 _REGULAR, _SHARE = 3, 0.7  # gaps at least, and the share of them that must be one period
+_EVEN = 2  # gaps at least of teeth that begin midway, all of them one period
 _COVER = 0.4  # of the run: teeth stand all along it
 _HIGH = 0.5  # of the start: a jump goes up to about where it began
 
@@ -37,17 +38,21 @@ def sawtooth(loss: Losses) -> Sawtooth | None:
     """Measure the teeth of a loss; None where it is short or has none.
 
     Teeth become smaller as all classes are learned, so the beginning is asked for itself as well.
+    An order may also begin midway: the latter half is asked, and its jumps must keep a period.
     """
     parts = [_teeth(loss._replace(steps=loss.steps[:stop], values=loss.values[:stop]))
              for stop in (loss.n, loss.n // 2, loss.n // 4)]  # fmt: skip
+    parts.append(_teeth(loss, loss.n // 2))
     found = [each for each in parts if each is not None]
     return max(found, key=lambda each: (each.is_regular, each.skewness), default=None)
 
 
-def _teeth(loss: Losses) -> Sawtooth | None:
-    if loss.n < _LEAST or loss.start <= 0:
+def _teeth(loss: Losses, since: int = 0) -> Sawtooth | None:
+    """Measure the teeth from a point on, by where the run began."""
+    steps, height = loss.steps[since:], loss.values[since:]
+    if len(height) < _LEAST or loss.start <= 0:
         return None
-    values = np.log(np.maximum(loss.values, 1e-3 * loss.size))
+    values = np.log(np.maximum(height, 1e-3 * loss.size))
     moves = np.diff(values)
     spread = float(moves.std())
     if spread <= 0:
@@ -57,15 +62,17 @@ def _teeth(loss: Losses) -> Sawtooth | None:
     memory = float((centred[1:] * centred[:-1]).sum() / max((centred**2).sum(), 1e-300))
     usual = 1.4826 * float(np.median(np.abs(moves - np.median(moves))))
     large = moves > max(4 * usual, _TOOTH)
-    low = loss.values[:-1] < min(loss.start, float(loss.values[0]))
-    high = loss.values[1:] > _HIGH * loss.start
+    low = height[:-1] < min(loss.start, float(loss.values[0]))
+    high = height[1:] > _HIGH * loss.start
     jumps = np.flatnonzero(large & high & low)
     if not len(jumps) or memory < _MEMORY:
         return None
     gaps = np.diff(jumps)
-    period = float(np.median(gaps)) if len(gaps) else float(loss.n)
-    if len(jumps) * period < _COVER * loss.n:
+    period = float(np.median(gaps)) if len(gaps) else float(len(height))
+    if len(jumps) * period < _COVER * len(height):
         return None
-    regular = len(gaps) >= _REGULAR and float((np.abs(gaps - period) <= 1).mean()) >= _SHARE
-    since = int(loss.steps[jumps[0] + 1])
-    return Sawtooth(len(jumps), skewness, memory, period, since, regular)
+    even = float((np.abs(gaps - period) <= 1).mean()) if len(gaps) else 0.0
+    if since and (len(gaps) < _EVEN or even < 1):
+        return None
+    regular = bool(since) or (len(gaps) >= _REGULAR and even >= _SHARE)
+    return Sawtooth(len(jumps), skewness, memory, period, int(steps[jumps[0] + 1]), regular)

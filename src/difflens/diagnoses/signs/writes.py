@@ -20,6 +20,7 @@ _PART = 0.5  # of the weights: by less, averages that are written back change th
 _LEAST = 60  # points after which weights that start at zero must have gone somewhere
 _STEPS = 2.0  # updates: noise alone takes them as far in four steps
 _MOST = 0.75  # share of the biases that must say so
+_OUTGROWN = 10.0  # times all before: beside such steps whatever weights were is short
 
 
 class Write(NamedTuple):
@@ -82,9 +83,12 @@ def _lengths(seen: Sight) -> NDArray[Any]:
     if not chosen:
         return np.zeros(0)
     late = slice(-_LEAST // 3, None)
+    taken = updates[:, chosen].astype(np.float64)
+    if np.median(taken[late]) > _OUTGROWN * np.median(taken):
+        return np.zeros(0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # Where gradients wake, the latest steps are the largest, and all before them little.
-        walked = np.cumsum(updates[:, chosen].astype(np.float64) ** 2, axis=0) ** 0.5
-        steps = np.minimum(updates[late][:, chosen], walked[late] / _LEAST**0.5)
+        walked = np.cumsum(taken**2, axis=0) ** 0.5
+        steps = np.minimum(taken[late], walked[late] / _LEAST**0.5)
         found = np.median(weights[late][:, chosen] / steps, axis=0)
     return np.asarray(found[np.isfinite(found)])

@@ -1,0 +1,61 @@
+"""Data that is too little: how to tell it from noise in the targets, and how much more it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runs import Fix
+from ..signs.losses import Losses
+from .causes import Cause
+
+_UNLEARNED = 0.45  # best held-back loss by guessing: stopping there leaves about half unlearned
+_SUFFERS = 1.1  # times the best held-back loss
+_BY_HEART = 0.45  # training loss by the best held-back loss, when that begins to suffer
+_AROUND = 10  # points on each side of a step
+_LAST = 3  # held-back values
+_LEAST, _MOST = 2.0, 100.0  # times the data: less is no remedy, and more is no advice
+
+
+def too_little(loss: Losses, held_back: Losses, usual: float, harmless: float) -> Cause | None:
+    """Tell of data that is too little for what is to be learned, where stopping early is no help.
+
+    Noise in the targets holds a held-back loss up as well, and no data takes it away. But it harms
+    as soon as it is fitted, when the training loss is still half of the held-back loss. Examples
+    that are merely few are learned by heart first: up to then some of it holds for others.
+    """
+    low = float(held_back.values.min())
+    if low < _UNLEARNED * usual or _when_it_suffers(loss, held_back) > _BY_HEART * low:
+        return None
+    factor = _more(loss, held_back, usual, harmless)
+    return Cause(
+        f"the data is too little for what is to be learned: at its best the held-back loss was "
+        f"still {low / usual:.0%} of what it costs to know nothing",
+        [f"get more data, about {factor:.0f} times as much, or augment what there is",
+         "use a smaller model, or one that was trained on other data before",
+         "keep the weights of the best step until then: it is not enough, and the best there is"],
+        Fix("more_data", {"factor": factor}),
+    )  # fmt: skip
+
+
+def _when_it_suffers(loss: Losses, held_back: Losses) -> float:
+    """Give the training loss when the held-back loss begins to rise; the latest where it rests."""
+    best = int(np.argmin(held_back.values))
+    values, steps = held_back.values[best:], held_back.steps[best:]
+    level = _SUFFERS * float(values[0])
+    risen = np.flatnonzero(values > level)
+    if not len(risen):
+        return loss.now
+    between = slice(int(risen[0]) - 1, int(risen[0]) + 1)
+    place = int(np.searchsorted(loss.steps, np.interp(level, values[between], steps[between])))
+    return float(np.mean(loss.values[max(place - _AROUND, 0) : place + _AROUND]))
+
+
+def _more(loss: Losses, held_back: Losses, usual: float, harmless: float) -> float:
+    """Give how many times the data it takes until what is learned holds for others.
+
+    What held-back data costs beyond training data falls about as one by the number of examples, so
+    that it takes as many times the data as it is above what does no harm. Where it falls slower
+    that is too few, but of the right order.
+    """
+    excess = float(np.median(held_back.values[-_LAST:]) - np.mean(loss.values[-loss.width :]))
+    return float(round(min(max(excess / (harmless * usual), _LEAST), _MOST)))
