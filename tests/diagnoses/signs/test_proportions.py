@@ -38,6 +38,11 @@ def test_a_factor_that_the_shape_of_the_output_explains_is_a_sum():
     assert not is_a_sum(1 / 4.4, history)
 
 
+@pytest.mark.parametrize("ratio", [0.0, -0.5, np.inf, np.nan])
+def test_what_is_no_factor_is_no_sum(ratio):
+    assert not is_a_sum(ratio, recorded(falling(20), facts={"output": {"shape": [32, 6]}}))
+
+
 def test_a_loss_whose_sign_was_turned_mirrors_the_held_back_loss():
     course = np.linspace(2.0, 60.0, 200)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,12 @@ def proportions(loss: Losses, held_back: Losses) -> Proportions | None:
 
 
 def is_a_sum(ratio: float, history: History) -> bool:
-    """Is the training loss about as many times larger as there are examples, or outputs, to sum?"""
+    """Is the training loss about as many times larger as there are examples, or outputs, to sum?
+
+    A loss of zero or below it is no multiple of anything.
+    """
+    if not 0 < ratio < inf:
+        return False
     sizes = [each for each in output_shape(history) if each]
     counts = {*sizes, *(a * b for a in sizes for b in sizes), int(np.prod(sizes, dtype=np.int64))}
     return any(abs(log(ratio * count)) < _LIKE for count in counts if count > 1)
