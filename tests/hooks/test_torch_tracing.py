@@ -1,9 +1,14 @@
 """What the first pass of a model shows: order, non-linearities, what goes in and out."""
 
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from hooks.loops import mlp, read, trained
 
 from difflens.history import read_history
+from difflens.hooks.torch_tracing import Tracing
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -149,3 +154,60 @@ def test_activations_are_those_of_the_sampled_steps(tmp_path):
     assert sampled[saturated, 2] > 0.95
     assert is_missing(sampled[dead, 2:3])[0]  # a tanh cannot die
     assert is_missing(sampled[dead, 1:2])[0]  # a bias has no activations of its own
+
+
+def passed(values):
+    """Give a pass of which these went in and came out."""
+    return SimpleNamespace(
+        input=lambda: values, input_dtype="float32",
+        output=lambda: values, output_shape=[*values.shape],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(6,), (6, 4), (6, 3, 4, 4)])
+def test_what_goes_in_and_out_is_described_as_torch_would(dtype, shape):
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(5)).to(dtype)
+    if len(shape) == 4:
+        values = values.to(memory_format=torch.channels_last)
+    exact = values.double()
+    rows = exact.flatten(1) if exact.dim() > 1 else exact[:, None]
+
+    seen = Tracing.seen(passed(values))
+
+    assert seen["input"] == {
+        "dtype": "float32",
+        "mean": pytest.approx(rows.mean().item()),
+        "std": pytest.approx(rows.std().item()),
+        "min": rows.min().item(),
+        "max": rows.max().item(),
+        "features_std_min": pytest.approx(rows.std(0).min().item()),
+        "features_std_max": pytest.approx(rows.std(0).max().item()),
+    }
+    assert (seen["output"]["min"], seen["output"]["max"]) == (exact.min(), exact.max())
+    assert not seen["output"]["rows_sum_to_one"]
+    assert Tracing.seen(passed(exact.softmax(-1).to(dtype)))["output"]["rows_sum_to_one"]
+
+
+_TASKS = Path("/proc/self/task")
+
+
+@pytest.mark.skipif(not _TASKS.exists(), reason="threads are counted by /proc")
+def test_describing_them_begins_no_threads_beside_those_of_the_loop():
+    """One thread more than processors, and OpenMP lets the loop's sleep at every barrier."""
+    begun = []
+
+    def described():
+        before = len([*_TASKS.iterdir()])
+        Tracing.seen(passed(torch.rand(64, 4096)))
+        begun.append(len([*_TASKS.iterdir()]) - before)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        recorder = threading.Thread(target=described)
+        recorder.start()
+        recorder.join()
+    finally:
+        torch.set_num_threads(threads)
+    assert begun == [0]

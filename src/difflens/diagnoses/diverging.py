@@ -80,6 +80,8 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
     if growth < limit["ramp_update"]:
         return []
     best = float(rates[place])
+    if not best > 0:
+        return []  # no multiple of it can be told
     return [
         finding(
             "diverging",
@@ -110,7 +112,10 @@ def _endless(seen: Sight, limit: Limits) -> list[RunFinding]:
     rates = None if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
     if rates is None or len(rates) < limit["endless_points"] or not is_rising(rates):
         return []
-    growth, times = float(rates[-1] / rates[-11]), float(rates[-1] / max(rates[0], 1e-300))
+    if rates[-11] <= 0:
+        return []  # nothing was multiplied yet
+    now, first = float(rates[-1]), float(rates[0])
+    growth, times = now / float(rates[-11]), now / max(first, 1e-300)
     if growth < limit["endless"] or times < limit["endless_times"]:
         return []
     if broke(seen.loss) or lost(seen.loss, limit["loss_rise"]):
@@ -167,6 +172,8 @@ def _climb(loss: Losses, told: Harm) -> int:
     """Give the step behind which no level is near the lowest any more: what began there did it."""
     course = levels(loss.values, _SHORT)
     near = np.flatnonzero(course < _TWICE * course.min())
+    if not len(near):
+        return told.since  # a level at zero or below it has none near
     return max(told.since, int(loss.steps[near[-1] + _SHORT // 2]))
 
 

@@ -111,7 +111,7 @@ def _probabilities(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     if not isinstance(output, dict) or seen.loss.n < limit["points"]:
         return
     shape = output.get("shape") or [0]
-    classes = int(shape[-1])
+    classes = int(shape[-1] or 0)
     if output.get("rows_sum_to_one") and classes > 1 and final != "LogSoftmax":
         low, high = bounds(classes)
         usual = abs(seen.loss.start - log(classes)) <= limit["start"] * log(classes)

@@ -103,7 +103,8 @@ def _throws(seen: Sight, limit: Limits) -> list[RunFinding]:
     if leaps < limit["leaps"] or not up[half:].any():
         return []
     middle = float(np.median(held_back.values[half:]))
-    level, beside = middle / loss.reference, middle / float(np.mean(loss.values[loss.n // 2 :]))
+    late = float(np.mean(loss.values[loss.n // 2 :]))
+    level, beside = middle / loss.reference, middle / max(late, 1e-300)
     if level < limit["held_level"] or beside > _BESIDE:
         return []
     return [finding(

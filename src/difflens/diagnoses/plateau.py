@@ -54,6 +54,8 @@ def _schedule(seen: Sight, limit: Limits) -> list[RunFinding]:
     if rates is None or seen.loss.n < 15:
         return []
     known = np.isfinite(rates)
+    if not known.any():
+        return []
     values, steps = rates[known], seen.steps[known]
     # A rate that stood for a point or two is a slip, not the height of a schedule.
     top = float(np.sort(values)[-min(3, len(values))])

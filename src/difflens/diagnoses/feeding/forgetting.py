@@ -55,7 +55,7 @@ def _reaches_memory(seen: Sight) -> float | None:
         return None
     kinds = [seen.layers.of(i).kind for i in range(len(gradients))]
     memory = [g for g, kind in zip(gradients, kinds, strict=True) if kind in RECURRENT]
-    if not memory or kinds[-1] in RECURRENT or not gradients[-1] > 0:
+    if not memory or kinds[-1] in RECURRENT or not 0 < gradients[-1] < np.inf:
         return None
     return float(min(memory) / gradients[-1])
 

@@ -187,11 +187,11 @@ def _times(seen: Sight) -> list[float] | None:
         return None
     if given.get("several_rates") or given.get("others"):  # what is recorded is the first one's
         return None
-    kept = _kept(seen)
+    kept, rate = _kept(seen), float(seen.lr[0])
     found = []
     for i, layer in enumerate(layers):
-        due = gradients[0, i] * kept if name == "sgd" else layer.count**0.5
+        due = rate * (float(gradients[0, i]) * kept if name == "sgd" else layer.count**0.5)
         if layer.trainable and gradients[0, i] > 0 and due > 0:
-            found.append(float(updates[0, i] / (seen.lr[0] * due)))
+            found.append(float(updates[0, i]) / due)
     known = [each for each in found if np.isfinite(each)]
     return known if len(known) > 1 else None

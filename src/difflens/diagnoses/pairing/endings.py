@@ -137,7 +137,8 @@ def _late_pull(seen: Sight) -> float | None:
     last = layers[seen.layers.matrices[-1]].depth
     at = [i for i, each in enumerate(layers) if each.depth == last] if last is not None else []
     at = at or [seen.layers.matrices[-1]]
-    first, late = found[:_FIRST, at].max(axis=0), np.median(found[-_FIRST:, at], axis=0)
+    chosen = found[:, at].astype(np.float64)
+    first, late = chosen[:_FIRST].max(axis=0), np.median(chosen[-_FIRST:], axis=0)
     if not np.isfinite(late).all() or not (first > 0).all():
         return None
     return float((late / first).max())

@@ -10,6 +10,7 @@ the size of their sum hardly changes from batch to batch.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -101,7 +102,7 @@ def _left(seen: Sight, limit: Limits) -> float | None:
     them alike while the weights are all but what they were; what becomes of these later counts not.
     """
     spread, weights, first = seen.layers.field("act_std"), seen.layers.weights, seen.loss.spread
-    if spread is None or weights is None or not first:
+    if spread is None or weights is None or not first or not isfinite(first):
         return None
     left = spread[:, -1].astype(np.float64) / (first / _RANGE)
     gone = np.flatnonzero(left <= limit["shapes_left"])
@@ -109,6 +110,8 @@ def _left(seen: Sight, limit: Limits) -> float | None:
     if not len(gone) or not len(late):
         return None
     trained = weights[:, seen.layers.trained]
+    if not (trained[0] > 0).all():
+        return None
     soon = min(int(gone[0]) + _SOON, len(trained) - 1)
     kept = float(np.prod(np.minimum(trained[soon] / trained[0], 1.0)))
     return float(np.median(late)) if kept > _KEPT else None

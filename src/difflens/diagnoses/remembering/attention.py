@@ -35,16 +35,16 @@ def sharp_attention(seen: Sight, told: Harm) -> list[RunFinding]:
     first = ratios[:_FIRST][:, columns]
     others = [place for place in range(len(columns)) if place not in asked]
     usual = median(first[:, others], axis=1)[:, None]
-    if not (usual > 0).all():
+    if not ((usual > 0) & np.isfinite(usual)).all():
         return []
-    parts = np.maximum(np.nan_to_num(first[:, asked]) / usual, _LEAST)
+    parts = np.maximum(np.nan_to_num(first[:, asked] / usual), _LEAST)
     # Attention that is even has little slope as well, and about the same at every batch.
     shares = np.where(np.log10(parts).std(axis=0) > _LEAPS, (parts < _NOTHING).mean(axis=0), 0.0)
     if shares.max() < _SHARE:
         return []
     order = [asked[int(i)] for i in np.argsort(-shares, kind="stable") if shares[i] > 0]
     scales = initial_scales(seen.layers)
-    large = len(scales) > 0 and float(np.nanmax(scales[columns[asked]])) > _LARGE
+    large = len(scales) > 0 and float(np.nan_to_num(scales[columns[asked]]).max()) > _LARGE
     return [
         finding(
             "vanishing",

@@ -32,8 +32,9 @@ def copies(seen: Sight) -> list[int]:
     kinds: dict[Any, list[int]] = {}
     for i in np.flatnonzero(seen.layers.trained):
         layer = seen.layers.of(int(i))
-        varies = np.ptp(pulls[:, i]) > _VARIES * np.max(pulls[:, i]) > 0
-        if varies and np.isfinite(course[:, i]).all() and (weights[0, i] > 0):
+        if not np.isfinite(course[:, i]).all() or weights[0, i] <= 0:
+            continue
+        if np.ptp(pulls[:, i]) > _VARIES * np.max(pulls[:, i]) > 0:
             make = (layer.kind, layer.shape, re.sub(r"\d+", "#", layer.name))
             kinds.setdefault(make, []).append(int(i))
     return sorted(i for group in kinds.values() for i in group if _has_twin(course, i, group))

@@ -8,7 +8,7 @@ import numpy as np
 
 from .gates import are_sigmoids_alone, gates
 from .harms import Harm
-from .layers import initial_scales, place
+from .layers import initial_scales, median, place
 from .losses import standstill
 from .sight import Sight
 from .silence import is_silent
@@ -92,7 +92,7 @@ def is_faint_at_the_end(seen: Sight, slope: float) -> bool:
     ends = max(np.flatnonzero(seen.layers.trained), default=None)
     if ends is None or place(layers, last)[0] < place(layers, seen.layers.matrices[int(ends)])[0]:
         return False
-    return bool(0 < np.nanmedian(gradients[:_POINTS, last]) < _SLOPE * slope)
+    return bool(0 < float(median(gradients[:_POINTS, last], axis=0)) < _SLOPE * slope)
 
 
 def are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:

@@ -40,9 +40,10 @@ class Behind(NamedTuple):
 
 
 def held_back_loss(history: History) -> Losses | None:
-    """Give the loss on held-back data under the first name that is known."""
+    """Give the loss on held-back data under the first name that is known; None if never finite."""
     found = history.course.first_scalar(VALIDATION_LOSSES)
-    return None if found is None else Losses.of(history, found[0])
+    loss = None if found is None else Losses.of(history, found[0])
+    return loss if loss is not None and loss.n else None
 
 
 def is_blind(held_back: Losses | None, loss: Losses, limit: Limits) -> bool:

@@ -109,6 +109,9 @@ def _may_be_entropy(seen: Sight) -> bool:
     loss = seen.loss
     if loss.chance is None:
         return False
-    one = float(loss.values[0]) / (seen.batch or 1)
+    first = float(loss.values[0])
+    one = first / (seen.batch or 1)
     summed = one >= _LEAST_ENTROPY * loss.chance and loss.could_cost(one)
-    return loss.is_of_outputs or summed or is_a_sum(loss.chance / loss.values[0], seen.history)
+    if loss.is_of_outputs or summed:
+        return True
+    return first > 0 and is_a_sum(loss.chance / first, seen.history)

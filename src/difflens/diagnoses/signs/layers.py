@@ -75,11 +75,11 @@ class Layers:
         after, updates = self.field("weight_l2"), self.field("update_l2")
         if after is None or not len(after):
             return after
-        first = after[:1].astype(np.float64)
+        first = np.where(np.isfinite(after[:1]), after[:1].astype(np.float64), np.nan)
         if updates is not None:
             usual = np.array([_kaiming(self.of(i)) for i in range(len(self.matrices))])
             swamped = (updates[:1] > _SWAMPED * after[:1]) & np.isfinite(usual)
-            first = np.where(swamped | ~np.isfinite(first), usual, first)
+            first = np.where(swamped | np.isnan(first), usual, first)
         return np.concatenate([first, after[:-1]])
 
     def _by_weight(self, name: str) -> NDArray[Any] | None:
@@ -139,12 +139,13 @@ def are_clipped(layers: Layers) -> bool:
 
 
 def initial_scales(layers: Layers) -> NDArray[Any]:
-    """Give the norm of each matrix before the first step by that of kaiming."""
+    """Give the norm of each matrix before the first step by that of kaiming; none if unknown."""
     weights = layers.weights
     if weights is None or not len(weights):
         return np.zeros(0)
     usual = np.array([_kaiming(layers.of(i)) for i in range(len(layers.matrices))])
-    return np.zeros(0) if np.isnan(usual).all() else np.asarray(weights[0] / usual)
+    scales = np.asarray(weights[0] / usual)
+    return np.zeros(0) if np.isnan(scales).all() else scales
 
 
 def _kaiming(layer: Layer) -> float:
@@ -183,14 +184,16 @@ def place(layers: tuple[Layer, ...], i: int) -> tuple[int, str]:
 def median(values: NDArray[Any], axis: int) -> NDArray[Any]:
     """Give the median over an axis, past what is not a number; NaN where all are not."""
     if not np.isnan(values).any():
-        return np.asarray(np.median(values, axis=axis))
+        with np.errstate(invalid="ignore"):  # between infinities of both signs there is none
+            return np.asarray(np.median(values, axis=axis))
     ordered = np.sort(values, axis=axis)  # NaN last
     count = (~np.isnan(values)).sum(axis=axis)
     low = np.expand_dims(np.maximum((count - 1) // 2, 0), axis)
     high = np.expand_dims(np.minimum(count // 2, values.shape[axis] - 1), axis)
     lower, upper = (np.take_along_axis(ordered, each, axis) for each in (low, high))
     # Halves before the sum, lest it overflow; of two alike no half, lest it underflow.
-    both = np.where(lower == upper, lower, lower / 2 + upper / 2)
+    with np.errstate(invalid="ignore"):
+        both = np.where(lower == upper, lower, lower / 2 + upper / 2)
     return np.where(count > 0, np.squeeze(both, axis), np.nan)
 
 

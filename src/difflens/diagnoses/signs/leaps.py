@@ -46,7 +46,7 @@ def leap(loss: Losses, limit: Limits) -> Leap | None:
     windows, after = windows[:count], after[:count]
     top, middle = windows.max(axis=1), np.median(windows, axis=1)
     spread = 1.4826 * np.median(np.abs(windows - middle[:, None]), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         far = (after - middle) / np.maximum(spread, 1e-9 * np.abs(middle))
         height = np.where(top > 0, after / top, 0.0)
     found = np.flatnonzero((far > limit["deviations"]) & (height > limit["rise"]))

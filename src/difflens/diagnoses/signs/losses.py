@@ -24,6 +24,8 @@ _NEARER = 2.0  # the same, where no other loss of such outputs is as low before 
 _SQUARED = 16.0  # times the root of a squared error: outputs farther apart cost more, untrained
 _SIGNED = 0.05  # of the values
 _LEARNED = 0.3  # of guessing: a loss that begins below it comes of weights that were trained
+# A loss beyond counts as this, one below as zero: shares of losses and their squares are numbers.
+_LARGEST, _SMALLEST = 1e60, 1e-80
 
 
 class Losses(NamedTuple):
@@ -44,9 +46,10 @@ class Losses(NamedTuple):
             nothing = np.zeros(0)
             return cls(nothing, nothing, None)
         finite = np.isfinite(found)
+        values = np.clip(found[finite].astype(np.float64), -_LARGEST, _LARGEST)
         return cls(
             course.steps[finite],
-            found[finite].astype(np.float64),
+            np.where(np.abs(values) < _SMALLEST, 0.0, values),
             history.first_nonfinite_scalar.get(name),
             chance(history),
             _spread(history),
@@ -140,7 +143,7 @@ class Losses(NamedTuple):
     @property
     def size(self) -> float:
         """The size of the loss at its start, by which all else is measured."""
-        return max(abs(self.start), 1e-300)
+        return max(abs(self.start), _SMALLEST)
 
     @property
     def fall(self) -> float:
@@ -186,6 +189,6 @@ def standstill(loss: Losses, fall: float = 0.1) -> int:
 
 def levels(values: NDArray[Any], width: int) -> NDArray[Any]:
     """Give the running median over `width` values, one for each window."""
-    if len(values) < width:
+    if not 0 < width <= len(values):
         return np.zeros(0)
     return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1))

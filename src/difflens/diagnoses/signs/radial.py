@@ -131,8 +131,8 @@ def multiplied(seen: Sight) -> Swelling | None:
     if seen.history.fact("estimated_weights"):
         return None
     sizes = weights[:, chosen].astype(np.float64)
-    taken = np.cumsum(updates[:, chosen].astype(np.float64), axis=0)
     with np.errstate(all="ignore"):
+        taken = np.cumsum(updates[:, chosen].astype(np.float64), axis=0)
         grown = sizes[_POINTS:] - sizes[:-_POINTS]
         # With the steps at both ends: some frameworks' weights are those before a step.
         made = taken[_POINTS:] - taken[:-_POINTS] + updates[:-_POINTS, chosen]
@@ -144,7 +144,8 @@ def multiplied(seen: Sight) -> Swelling | None:
     if not len(found):
         return None
     first = int(found[0])
-    times = float(median(sizes[first + _POINTS] / sizes[0], axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = float(median(sizes[first + _POINTS] / sizes[0], axis=0))
     return Swelling(int(seen.steps[first]), float(median(paces[first], axis=0)), 1.0, times)
 
 
@@ -195,7 +196,9 @@ def _lasting_pace(grown: NDArray[Any], steps: NDArray[Any], last: int) -> float 
     """Give the growth of ln |w| a step; None where it is slow, or slows down."""
     half = _POINTS // 2
     spans = [(last - half, last), (last - 2 * half, last - half)]
-    late, early = ((grown[b] - grown[a]) / max(int(steps[b] - steps[a]), 1) for a, b in spans)
+    late, early = (
+        (float(grown[b]) - float(grown[a])) / max(int(steps[b] - steps[a]), 1) for a, b in spans
+    )
     if not np.isfinite([late, early]).all() or late < _SLOWER * early:
         return None
     return float(late) if late * _DOUBLES > np.log(2) else None
@@ -215,4 +218,4 @@ def _is_small(seen: Sight, grown: float) -> bool:
     scales = initial_scales(seen.layers)
     if not len(scales):
         return False
-    return bool(np.nanmedian(scales[seen.layers.trained]) * np.exp(grown) < _USUAL)
+    return bool(median(scales[seen.layers.trained], axis=0) * np.exp(grown) < _USUAL)

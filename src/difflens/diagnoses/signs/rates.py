@@ -295,4 +295,5 @@ def mean_square(seen: Sight) -> float | None:
     low, high = output.get("min"), output.get("max")
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return None
-    return float(low / 2 + high / 2) ** 2 + ((high - low) / 5) ** 2
+    mean, deviation = float(low / 2 + high / 2), float((high - low) / 5)
+    return mean * mean + deviation * deviation  # powers of what is too large raise, products do not

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SADDLE, _LEAST = 150, 10  # points of the start, and of a level at least
 _WARM_UP = 120  # points: a longer one may not excuse that steps are tiny
+_LARGEST = 1e100  # rates beyond it, and infinite ones, are none
 _WAKING = 1.06  # times what they were: stationary gradients stay within 1.02
 
 
@@ -37,8 +38,9 @@ class Sight:
 
     @cached_property
     def lr(self) -> np.ndarray[Any, Any] | None:
-        """The learning rate over the points, where it was recorded."""
-        return self.history.course.scalar("lr")
+        """The learning rate over the points, where it was recorded; NaN where it has no meaning."""
+        found = self.history.course.scalar("lr")
+        return None if found is None else np.where(np.abs(found) < _LARGEST, found, np.nan)
 
     @cached_property
     def points(self) -> int:

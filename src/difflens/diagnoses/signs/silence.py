@@ -93,10 +93,11 @@ def _are_next_to_all_zero(seen: Sight) -> bool:
     if zeros is None or len(zeros) < _POINTS or not biases:
         return False
     counts = np.array([layer.count for layer in layers], float)
-    known = ~np.isnan(zeros).all(axis=0) & (counts > 0)
+    known = ~np.isnan(zeros).all(axis=0) & ~np.isinf(zeros).any(axis=0) & (counts > 0)
     last = max(biases, key=lambda i: place(layers, i))
     if not known[last]:
         return False
+    zeros = zeros.astype(np.float64)
     found = np.nanmean(zeros[:, known], axis=0)
     whole, end = float(found.sum() / counts[known].sum()), float(np.nanmean(zeros[:, last]))
     return whole > _ALL and end / float(counts[last]) > _MOST

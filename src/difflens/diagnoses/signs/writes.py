@@ -50,7 +50,8 @@ def writes(seen: Sight) -> list[Write]:
 
 
 def _write(seen: Sight, at: int, far: Any, moved: Any, taken: Any) -> Write:
-    times = np.where(far, moved / np.maximum(taken, 1e-30), 0.0)
+    times = np.zeros(len(far))
+    times[far] = moved[far] / np.maximum(taken[far], 1e-30)
     chosen = [int(i) for i in np.argsort(-times, kind="stable") if far[i]]
     names = [seen.history.info.layers[i].name for i in chosen]
     return Write(int(at) + 1, int(seen.steps[at + 1]), names, float(times.max()))

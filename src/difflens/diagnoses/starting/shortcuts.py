@@ -56,7 +56,7 @@ def growth_a_block(seen: Sight) -> float:
     gradients, families = seen.layers.field("grad_l2"), _families(seen)
     if gradients is None or not families or not seen.history.fact("norm_layers"):
         return 0.0
-    ratios = [float(gradients[0, one] / gradients[0, other])
+    ratios = [float(gradients[0, one]) / float(gradients[0, other])
               for family in families for one, other in pairwise(family)
               if gradients[0, other] > 0]  # fmt: skip
     # Each block must do it: a single one may be unlike the others for reasons of its own.
@@ -78,6 +78,6 @@ def _families(seen: Sight) -> list[list[int]]:
 def _are_outputs_alone_large(seen: Sight) -> bool:
     """Are first outputs large though neither the weights nor what went in are?"""
     outputs, whole, scales = mean_square(seen), gain(seen), initial_scales(seen.layers)
-    if outputs is None or whole is None or not len(scales) or np.isnan(scales).all():
+    if outputs is None or whole is None or not len(scales):
         return False
     return outputs >= USUAL**2 and whole >= USUAL and float(np.nanmax(scales)) < LARGE
