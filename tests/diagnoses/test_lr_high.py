@@ -308,3 +308,24 @@ def test_a_loss_that_climbs_off_its_level_again_behind_steps_that_tore_the_weigh
     # What settles was borne, and first steps that tear nothing did not make it climb.
     assert told(settled, torn) == []
     assert told(back, SIZE * 0.01) == []
+
+
+def test_a_loss_that_stands_since_the_rate_is_nothing_is_not_blamed_on_first_steps():
+    losses = np.concatenate([np.linspace(2.3, 2.0, 40), 2.0 * noise(160, 0.01, 3)])
+    steps = SIZE * np.where(np.arange(200) < 20, 0.05, 1e-5)
+    decayed = 0.01 * 0.9 ** np.arange(200)
+
+    blamed = only("lr-high", recorded(losses, update_l2=steps))
+    assert "in " in blamed.evidence["harm"]
+    assert asked("lr-high", recorded(losses, update_l2=steps, scalars={"lr": decayed})) == []
+
+
+def test_swings_behind_one_batch_far_out_are_not_blamed_on_the_steps_before_it():
+    swings = np.resize([0.3, 1.5, 6.0], 220) * noise(220, 0.1, 3)
+    losses = np.concatenate([np.linspace(2.0, 0.4, 60), 0.4 * noise(140, 0.1, 3), [9e4], swings])
+    at = np.arange(len(losses))
+    steps = SIZE * np.where(at < 5, 0.05, 0.01)
+    norms = np.where(at == 200, 40.0, 1e-2)
+
+    assert "swings" in only("lr-high", recorded(losses, update_l2=steps)).evidence["harm"]
+    assert asked("lr-high", recorded(losses, update_l2=steps, grad_l2=norms)) == []

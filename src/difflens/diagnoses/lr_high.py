@@ -78,6 +78,7 @@ _BY_CHANCE = 3.0  # spreads of one loss: some level of five lies as far above th
 _START_BY_CHANCE = 1.2  # the same: the first three may lie as far below what all come from
 _EASES = 0.5  # of its peak: a loss that first steps threw up and that comes back
 _FALLS = 0.7  # of the points before: a loss that is on its way down
+_ENDED = 0.02  # of its highest: a rate that moves nothing any more
 _STEEPEST = 10.0  # times: what a second step may say of the valley
 
 
@@ -223,6 +224,8 @@ def _slipped(seen: Sight, told: Harm) -> bool:
     slips = [] if seen.lr is None else [int(seen.steps[at]) for at in kicks(seen.lr)]
     struck = outlier(seen)
     slips += [] if struck is None else [struck.step]
+    if struck is not None and told.kind == "swings":
+        return True  # before that batch steps were small and losses sound: they swing behind it
     return any(step < told.since <= step + SOON for step in slips)
 
 
@@ -237,7 +240,7 @@ def _swings(loss: Losses, limit: Limits) -> Harm | None:
     if falls or middle <= 0 or middle < 0.4 * loss.start or (high - low) < limit["swing"] * middle:
         return None
     said = f"the loss swings between {low:.3g} and {high:.3g} (it started at {loss.start:.3g})"
-    return Harm("above", int(loss.steps[0]), float((high - low) / middle), said)
+    return Harm("swings", int(loss.steps[0]), float((high - low) / middle), said)
 
 
 def _stays(seen: Sight, limit: Limits) -> Harm | None:
@@ -254,9 +257,15 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
         return None
     # What steps tore apart does not wake.
     waking = seen.is_waking and seen.loss.fall < _NEAR and first < limit["torn"]
-    if told is None or waking or _is_learned_for(seen):
+    if told is None or waking or _is_learned_for(seen) or (_has_ended(seen) and not tears):
         return None
     return told if first >= limit["update"] else None
+
+
+def _has_ended(seen: Sight) -> bool:
+    """Is next to nothing left of the rate? Then the loss stands for want of steps."""
+    rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    return len(rates) > 0 and bool(rates[-1] < _ENDED * rates.max())
 
 
 def _climbed(seen: Sight, limit: Limits) -> Harm | None:

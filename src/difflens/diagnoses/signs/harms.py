@@ -22,7 +22,7 @@ _MOST = 20  # points of a level that was held
 class Harm(NamedTuple):
     """What the loss suffers, since when, and the figure that shows it."""
 
-    kind: str  # stuck, stood, rests, crawls, above, broken
+    kind: str  # stuck, stood, rests, crawls, swings, above, broken
     since: int
     figure: float
     said: str
