@@ -105,7 +105,8 @@ def _moved_before(seen: Sight, since: int) -> float:
     updates = seen.layers.update
     if updates is None or not seen.layers.trained.any():
         return 0.0
-    early = np.nan_to_num(updates[seen.steps < since][:, seen.layers.trained], posinf=1e300)
+    early = updates[seen.steps < since][:, seen.layers.trained].astype(np.float64)
+    early = np.nan_to_num(early, posinf=1e300)  # of which several have a sum
     return float(early.sum(axis=0).max())
 
 

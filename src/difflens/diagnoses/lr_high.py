@@ -21,6 +21,7 @@ from .signs.outliers import outlier
 from .signs.outputs import explains_nothing
 from .signs.radial import is_drawn_in, swelling
 from .signs.rates import (
+    AIM,
     bound,
     echoes,
     first_step,
@@ -71,7 +72,6 @@ _RESTS = 0.3  # of what the run began with: a loss that rests above it has learn
 _LONG = 60  # points: the fifth of so many is a level
 _BATCHES = 2.0  # spreads of one loss: a level of a dozen of them lies five of its own off by then
 _BEFORE, _AFTER = 20, 3  # points about the beginning of the harm in which steps must be large
-_AIM = 0.015  # of the weights: what a first update of a sound run changes
 _STARTS = 3  # values that make the start of a loss
 _MILD = 1.5  # times the start: a rise below it must last
 _BY_CHANCE = 3.0  # spreads of one loss: some level of five lies as far above the first three
@@ -188,7 +188,7 @@ def _broke(seen: Sight, limit: Limits) -> Harm | None:
     """Did the loss cease to be a number right after steps as large as the weights?
 
     A bad sample or a logarithm of zero break it as well, after steps of any size: smaller ones
-    do not take numbers to where floats end. One step of a slipped rate is that step's fault.
+    do not take numbers to where floats end.
     """
     told, typical = broke(seen.loss), seen.layers.typical_update
     if told is None or typical is None:
@@ -356,7 +356,7 @@ def _factor(seen: Sight, peak: float) -> float:
     if is_summed(seen) and seen.batch:
         return 1 / seen.batch
     usual = first * usual_by_first(seen) * _steeper(seen) ** 0.5
-    return float(np.clip(_AIM * max(1 - momentum(seen), 0.0) / usual, 0.001, 0.3))
+    return float(np.clip(AIM * max(1 - momentum(seen), 0.0) / usual, 0.001, 0.3))
 
 
 def _steeper(seen: Sight) -> float:

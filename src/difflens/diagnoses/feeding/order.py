@@ -6,7 +6,7 @@ import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
-from ..signs.leaps import leap, stays_out, update_before
+from ..signs.leaps import SOON, leap, stays_out, update_before
 from ..signs.limits import Limits
 from ..signs.losses import Losses
 from ..signs.outliers import outlier
@@ -17,7 +17,6 @@ from ..signs.wording import above, finding
 from ..signs.writes import writes
 
 _NEXT = 1  # steps between a write to the weights and what the loss makes of it
-_THROWS = 20  # steps for which an optimiser goes on with the gradient of one batch
 _FORGOTTEN = 30.0  # times the start, or guessing: what is forgotten costs less
 _EARLY = 5  # part of the run in which levels fall too fast to be compared: the first fifth
 _AROUND, _LOOKS = 4, 4  # points on either side of a look, and how many looks must have them
@@ -159,7 +158,7 @@ def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     if any(abs(each.step - found.step) <= _NEXT for each in writes(seen)):
         return []  # the weights are others, not what comes in
     struck = outlier(seen)
-    if struck is not None and 0 <= found.step - struck.step <= _THROWS:
+    if struck is not None and 0 <= found.step - struck.step <= SOON:
         return []  # one batch threw the weights, and those behind it are as they were
     if not (gradients[seen.layers.trained] > 0).all():
         return []

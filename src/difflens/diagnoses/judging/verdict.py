@@ -157,12 +157,14 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
 
 
 def _throws(spike: RunFinding, effect: RunFinding) -> bool:
-    """Has a leap a cause of its own, and labels that seem wrong, if these it is, are later?"""
+    """Has a leap a cause of its own? Without one it explains nothing, with one no older data."""
     if not _is_told(spike, "rewind_and_skip"):
         return False
-    since = effect.since_step
-    dated = spike.since_step is not None and since is not None
-    return effect.name != "data" or (dated and (spike.since_step or 0) < (since or 0))
+    if effect.name != "data":
+        return True
+    if spike.since_step is None or effect.since_step is None:
+        return False
+    return spike.since_step < effect.since_step
 
 
 def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:

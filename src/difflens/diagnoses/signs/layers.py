@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _RECENT = 30
 _SEVERAL, _MOST = 3, 0.7  # layers, and the share of them, whose largest gradient is one number
-_SWAMPED = 0.5  # update by weight above which the weights after a step say little of those before
+SWAMPED = 0.5  # update by weight above which the weights after a step say little of those before
 
 SOUND_UPDATE = 7e-3  # of the weights: what a first update of a sound run changes
 
@@ -78,7 +78,7 @@ class Layers:
         first = np.where(np.isfinite(after[:1]), after[:1].astype(np.float64), np.nan)
         if updates is not None:
             usual = np.array([_kaiming(self.of(i)) for i in range(len(self.matrices))])
-            swamped = (updates[:1] > _SWAMPED * after[:1]) & np.isfinite(usual)
+            swamped = (updates[:1] > SWAMPED * after[:1]) & np.isfinite(usual)
             first = np.where(swamped | np.isnan(first), usual, first)
         return np.concatenate([first, after[:-1]])
 

@@ -20,7 +20,7 @@ _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
 _FEW, _MANY = 4, 32  # examples: so few that a step is mostly noise, and as many as are usual
-_AIM = 0.015  # of the weights: what a first update of a sound run changes
+AIM = 0.015  # of the weights: what a first update of a sound run changes
 _MUCH = 0.5  # of the rate: one that is too high by less does no harm with larger batches
 ECHO = 0.1  # of the weights: what a first update may change with all that momentum adds to it
 HEAVY, _USUAL = 0.95, 0.9  # momentum: one that echoes for longer than twenty steps, and a usual one
@@ -139,7 +139,7 @@ def larger(seen: Sight) -> Fix | None:
     if first <= 0 or hold(seen) is not None:
         return None
     asked = {"factor": _MANY / seen.batch}
-    slower = min(_AIM, ECHO * (1 - momentum(seen))) / first
+    slower = min(AIM, ECHO * (1 - momentum(seen))) / first
     return Fix("larger_batch", asked | ({"lr_factor": _rounded(slower)} if slower < _MUCH else {}))
 
 

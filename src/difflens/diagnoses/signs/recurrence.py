@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...runs import Fix
+from .layers import SWAMPED
 
 if TYPE_CHECKING:
     from ...history.history import History
@@ -16,7 +17,6 @@ RECURRENT = ("RNN", "RNNCell", "SimpleRNN", "GRU", "GRUCell", "LSTM", "LSTMCell"
 _GATES = {"LSTM": 4, "LSTMCell": 4, "GRU": 3, "GRUCell": 3}
 GATED = tuple(_GATES)
 _FAR_OUT = 1.5  # of one gate's biases: frameworks start at 0 or 1
-_SWAMPED = 0.5  # update by weight above which weights behind a step say little of those before
 _PLAIN = ("RNN", "RNNCell", "SimpleRNN")
 
 
@@ -41,7 +41,7 @@ def gains(history: History) -> dict[str, float]:
     for i, layer in enumerate(history.info.layers):
         square = len(layer.shape) == 2 and layer.shape[0] == layer.shape[1]
         recurrent = "hh" in layer.name.lower() or "recurrent" in layer.name.lower()
-        known = np.isfinite(weights[0, i]) and steps[i] <= _SWAMPED * weights[0, i]
+        known = np.isfinite(weights[0, i]) and steps[i] <= SWAMPED * weights[0, i]
         if layer.kind in _PLAIN and square and recurrent and known:
             found[layer.name] = float(weights[0, i]) / layer.shape[0] ** 0.5
     return found
