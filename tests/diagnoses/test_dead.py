@@ -1,5 +1,5 @@
 import numpy as np
-from diagnoses.histories import asked, only
+from diagnoses.histories import asked, only, until
 
 from difflens.runs import Layer
 from difflens.testing.histories import DEPTH, falling, faulty, level, recorded
@@ -131,3 +131,11 @@ def test_steps_that_momentum_adds_up_to_the_weights_and_more_want_more_than_a_te
     assert fix(0.95).parameters["factor"] < 0.05
     assert fix(0.99).code == "lower_momentum"
     assert fix(0.99).parameters["lr_factor"] < 0.05
+
+
+def test_first_steps_as_large_as_the_weights_are_given_time_to_show_what_they_did():
+    torn = recorded(level(60), act_dead=SHARE, update_l2=2.0 * np.sqrt([32.0, 1.0] * DEPTH))
+    calm = recorded(level(60), act_dead=SHARE)
+
+    assert [len(asked("dead", until(torn, points))) for points in (15, 25)] == [0, 1]
+    assert len(asked("dead", until(calm, 15))) == 1

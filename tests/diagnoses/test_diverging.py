@@ -125,3 +125,18 @@ def test_a_climb_that_began_with_one_step_is_dated_to_it_and_not_to_the_lowest_l
     )
 
     assert only("diverging", history).since_step in range(155, 165)
+
+
+def leapt(back):
+    """Make a warm-up with one leap of the loss, behind which gradients and steps shrink, or not."""
+    at, rate = np.arange(90), np.linspace(1e-3, 3e-2, 90)
+    behind = np.clip(at - 80, 0, None) * back
+    losses = np.where(at < 80, falling(90, end=0.5), 1.4 * 0.95**behind)
+    sizes = np.where(at < 80, 1.0, 12.0 * 0.7**behind)
+    steps = 0.1 * rate * np.where(at < 80, 1.0, 6.0 * 0.95**behind)
+    return recorded(losses, grad_l2=1e-3 * sizes, update_l2=steps, scalars={"lr": rate})
+
+
+def test_a_leap_of_a_warm_up_that_dies_away_is_no_ramp():
+    assert asked("diverging", leapt(1.0)) == []
+    assert only("diverging", leapt(0.0)).evidence["lr_at_lowest"] > 0

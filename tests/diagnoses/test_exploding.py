@@ -200,3 +200,55 @@ def test_first_steps_of_a_run_that_is_done_did_not_grow_beside_its_last():
     assert asked("exploding", recorded(done, grad_l2=norms)) == []
     lost = np.concatenate([thrown, np.full(285, 6.0)])
     assert asked("exploding", recorded(lost, grad_l2=norms))
+
+
+def test_a_loss_that_came_down_from_afar_to_guessing_has_an_exploding_start():
+    facts = {"output": {"shape": [32, 6], "min": -900.0, "max": 700.0}}
+    thrown = [263.0, 1550.0, 511.0, 64.0]
+    guessing = np.concatenate([thrown, level(40, at=1.79)])
+    learned = np.concatenate([thrown, falling(40, start=1.79, pace=0.2)])
+    kaiming = [3 * (2 * 32) ** 0.5] * 12
+
+    found = only("exploding", recorded(guessing, facts=facts, weight_l2=kaiming))
+
+    assert (found.severity, found.fix.code) == ("critical", "reinitialise")
+    assert asked("exploding", recorded(learned, facts=facts, weight_l2=kaiming)) == []
+
+
+def test_a_regression_from_wild_weights_is_measured_by_scaled_targets_and_not_by_its_start():
+    facts = {"output": {"shape": [32, 1], "min": -40.0, "max": 140.0}}
+    wild = [5 * (2 * 32) ** 0.5] * 12
+
+    def told(end, weights=wild):
+        losses = falling(200, start=1700.0, end=end, pace=0.1)
+        return asked("exploding", recorded(losses, facts=facts, weight_l2=weights))
+
+    assert [each.fix.code for each in told(0.9)] == ["reinitialise"]
+    assert told(0.05) == told(0.9, 1.0) == []
+
+
+def test_a_decay_that_takes_several_times_the_weights_a_step_is_lowered_and_no_rate_blamed():
+    losses = [3.6, 8.8e8, 5e32, NAN, NAN, NAN]
+    growing = np.sqrt([32.0, 1.0] * 6) * 30.0 ** np.arange(1, 7)[:, None]
+
+    def made(decay):
+        given = {"name": "SGD", "weight_decay": decay}
+        return recorded(losses, optimizer=given, scalars={"lr": 0.3}, weight_l2=growing,
+                        update_l2=growing)  # fmt: skip
+
+    found = only("exploding", made(100.0))
+
+    assert (found.fix.code, found.severity) == ("regularise", "critical")
+    assert asked("lr-high", made(100.0)) == []
+    assert all("taken_a_step" not in each.evidence for each in asked("exploding", made(0.1)))
+
+
+@pytest.mark.parametrize(("outputs", "code"), [(2000.0, "reinitialise"), (2.0, "scale_targets")])
+def test_a_regression_whose_own_outputs_are_huge_wants_other_weights_and_not_targets(outputs, code):
+    """The first step left nothing of the weights: outputs alone tell how large they were."""
+    facts = {"output": {"shape": [32, 1], "min": 0.0, "max": outputs}, "input": {"std": 1.0}}
+    losses = [1.2e6, 1e31, NAN, NAN, NAN]
+
+    found = only("exploding", recorded(losses, facts=facts, grad_l2=1e5, update_l2=1e4))
+
+    assert found.fix.code == code

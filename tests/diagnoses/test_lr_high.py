@@ -149,6 +149,28 @@ def test_a_second_step_that_the_first_made_larger_asks_for_a_lower_rate():
     assert factor(50.0) == pytest.approx(0.047)
 
 
+def test_steps_that_grew_before_the_loss_suffered_ask_for_a_lower_rate_and_all_of_it_if_it_broke():
+    grown = 0.02 * 1.2 ** np.arange(13)
+
+    def factor(*end):
+        losses = np.concatenate([np.full(12, 1.4), end])
+        steps = SIZE * np.append(grown, np.full(len(end) - 1, 2.0))
+        return only("lr-high", recorded(losses, update_l2=steps)).fix.parameters["factor"]
+
+    assert factor(*[9.0] * 60) == pytest.approx(0.28)
+    assert factor(*[9.0] * 8, NAN, NAN) == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_first_step_that_tears_the_weights_says_all_whatever_it_threw_up():
+    losses = np.array([6.0, 4e3, 4e11, NAN, NAN, NAN])
+
+    def factor(second):
+        steps = SIZE * np.array([0.5, second, 1e6, 1e6, 1e6, 1e6])
+        return only("lr-high", recorded(losses, update_l2=steps)).fix.parameters["factor"]
+
+    assert factor(1.0) == factor(100.0) == pytest.approx(0.03)
+
+
 def test_the_first_step_of_rmsprop_is_not_taken_for_those_that_do_the_harm():
     losses = np.concatenate([np.full(10, 2.3), np.full(50, 9.0)])
     plain = only("lr-high", recorded(losses, update_l2=8.0))
@@ -329,3 +351,94 @@ def test_swings_behind_one_batch_far_out_are_not_blamed_on_the_steps_before_it()
 
     assert "swings" in only("lr-high", recorded(losses, update_l2=steps)).evidence["harm"]
     assert asked("lr-high", recorded(losses, update_l2=steps, grad_l2=norms)) == []
+
+
+def torn_while_warming(first, climb=20.0):
+    """Make a run whose rate climbs over twenty steps, and whose loss rises from the first on."""
+    rates = climb * np.minimum((1 + np.arange(100)) / climb, 1.0)
+    losses = np.concatenate([[1.7] * 10, np.full(90, 1e3) * noise(90, 0.3)])
+    steps = SIZE * np.concatenate([[first, first], np.full(98, 0.2)])
+    return recorded(losses, update_l2=steps, scalars={"lr": rates}, optimizer={"name": "Adam"})
+
+
+def test_a_schedule_whose_first_step_tore_the_weights_is_scaled_to_where_that_was_sound():
+    torn, borne = (only("lr-high", torn_while_warming(first)).fix for first in (3.0, 0.1))
+
+    assert torn.code == "scale_lr"
+    assert torn.parameters["factor"] == pytest.approx(2**0.5 * 0.015 / 3.0 / 20.0, rel=0.05)
+    assert borne.code == "fix_schedule"
+
+
+def test_a_sum_over_the_places_of_sequences_asks_for_their_share_though_the_rate_warms_up():
+    facts = {"output": {"shape": [32, 8, 4], "min": -1.0, "max": 1.0}}
+    steps = np.where(np.arange(100) < 3, 0.8, 1e-3) * SIZE
+    rates = np.minimum(0.01 * (1 + np.arange(100)), 0.2)
+
+    found = only("lr-high", recorded(level(100, at=370.0), facts=facts, update_l2=steps,
+                                     weight_l2=[(2 * WIDTH) ** 0.5] * 12,
+                                     scalars={"lr": rates}))  # fmt: skip
+
+    assert (found.fix.code, found.fix.parameters) == ("scale_lr", {"factor": 0.0039})
+
+
+@pytest.mark.parametrize("at", [1.25, 0.9])
+def test_a_loss_that_only_came_back_from_where_first_steps_threw_it_is_stuck_or_rests(at):
+    losses = np.concatenate([[1.3, 1.9, 3.9, 7.0], at * noise(100, 0.05, 2)])
+    looks = {"val_loss": np.where(np.arange(104) % 20 == 19, 0.8, NAN)}
+
+    def told(steps):
+        return asked("lr-high", recorded(losses, update_l2=steps, scalars=looks))
+
+    (found,) = told(SIZE * 0.27 * 0.75 ** np.arange(104))
+    assert found.fix.parameters["factor"] == pytest.approx(0.056)
+    assert told(1e-3) == []
+
+
+def test_gradients_that_large_steps_silenced_are_told_where_nothing_was_learned():
+    losses = np.concatenate([[1.6, 10.0, 20.0, 2.0, 1.75, 3.9, 1.4], level(20, 1.65)])
+    silent = 1e-2 * SIZE * np.where(np.arange(27) < 3, 1.0, 1e-3)
+    torn = SIZE * 0.8 * 0.7 ** np.arange(27)
+
+    def told(points, losses=losses, grad=silent, steps=torn):
+        return asked("lr-high", recorded(losses[:points], grad_l2=grad[:points],
+                                         update_l2=steps[:points]))  # fmt: skip
+
+    (found,) = told(7)
+    assert found.since_step == 0
+    assert "gradients" in found.evidence["harm"]
+    assert told(7, grad=np.full(27, 1e-2)) == []
+    assert told(20, losses=falling(27, start=1.6, pace=0.2)) == []
+    small = {"losses": np.full(27, 1.6), "steps": torn / 15}
+    assert told(12, **small) == []
+    assert told(20, **small)
+
+
+def test_steps_that_divide_gradients_are_not_excused_by_gradients_or_first_losses():
+    losses = np.concatenate([[1e3], np.full(40, 1e9)])
+    run = {"update_l2": 10 * SIZE, "grad_l2": 1e4}
+
+    adam, sgd = (asked("lr-high", recorded(losses, optimizer={"name": name}, **run))
+                 for name in ("AdamW", "SGD"))  # fmt: skip
+
+    assert adam[0].fix.parameters["factor"] == pytest.approx(0.0021)
+    assert sgd == []
+
+
+def test_replaced_weights_that_only_guess_are_told_however_far_above_guessing_the_run_began():
+    losses = np.concatenate([[32.0, 4e4, 4e3, 700.0, 30.0], level(80, 2.3)])
+    facts = {"output": {"shape": [48, 10], "min": -70.0, "max": 70.0}}
+    steps = SIZE * np.concatenate([[2.8, 0.7, 0.4, 0.3], np.full(81, 1e-3)])
+    learned = np.where(np.arange(85) < 5, losses, 0.2 * losses)
+
+    assert only("lr-high", recorded(losses, update_l2=steps, facts=facts)).since_step == 0
+    assert asked("lr-high", recorded(learned, update_l2=steps, facts=facts)) == []
+
+
+def test_a_loss_behind_torn_weights_is_stuck_sooner():
+    losses = np.concatenate([[0.94, 1.5, 1.5, 1.4], level(40, 1.15)])
+
+    def told(first):
+        return asked("lr-high", recorded(losses, update_l2=SIZE * first * 0.8 ** np.arange(44)))
+
+    assert told(0.5)
+    assert told(0.1) == []

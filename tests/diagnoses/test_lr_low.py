@@ -47,3 +47,11 @@ def test_held_back_data_tells_of_a_loss_whose_first_batches_were_unlucky():
     learned = np.where(np.isfinite(looks), np.linspace(1.0, 0.7, 300), np.nan)
     assert asked("lr-low", recorded(losses * np.linspace(1, 0.7, 300), update_l2=1e-6,
                                     scalars={"val_loss": learned})) == []  # fmt: skip
+
+
+def test_steps_that_are_small_and_not_tiny_are_told_after_twenty_points():
+    history = recorded(level(30), update_l2=5e-5, weight_l2=1.0)
+
+    assert asked("lr-low", history)
+    assert asked("lr-low", until(history, 18)) == []
+    assert asked("lr-low", recorded(level(30), update_l2=5e-4, weight_l2=1.0)) == []

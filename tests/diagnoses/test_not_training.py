@@ -176,3 +176,12 @@ def test_norms_and_matrices_that_are_both_left_out_are_given_to_the_optimiser():
     history = recorded(level(20), layers=layers, update_l2=biases_alone, grad_l2=biases_alone)
 
     assert only("not-training", history).fix.code == "add_to_optimizer"
+
+
+def test_a_rate_next_to_zero_is_told_where_some_of_its_steps_are_rounded_to_nothing():
+    updates = np.where(np.arange(12) < 10, 1e-9, 1e-2)
+    updates[4] = 0.0
+
+    found = only("not-training", recorded(falling(60), update_l2=updates))
+
+    assert (found.fix.code, found.layers[0]) == ("add_to_optimizer", "hidden.0.weight")

@@ -84,6 +84,20 @@ def test_a_held_back_loss_that_is_still_on_its_way_down_is_not_told():
 
 
 def test_a_best_at_the_first_look_lies_before_it_where_the_training_loss_is_long_gone():
+    held_back = 0.6 + 0.004 * np.arange(300)
+    at = np.arange(300) % 20 == 19
+    history = recorded(
+        falling(300, start=2.3, end=1e-3, pace=0.2),
+        scalars={"val_loss": np.where(at, held_back, np.nan)},
+    )
+
+    found = only("over-fit", history)
+
+    assert found.since_step == 19
+    assert found.fix.parameters["step"] == 13
+
+
+def test_what_was_learned_by_heart_before_the_first_look_wants_more_data():
     held_back = 0.9 + 0.004 * np.arange(300)
     at = np.arange(300) % 20 == 19
     history = recorded(
@@ -91,10 +105,7 @@ def test_a_best_at_the_first_look_lies_before_it_where_the_training_loss_is_long
         scalars={"val_loss": np.where(at, held_back, np.nan)},
     )
 
-    found = only("over-fit", history)
-
-    assert found.since_step == 19
-    assert found.fix.parameters["step"] == 9
+    assert only("over-fit", history).fix.code == "more_data"
 
 
 def test_a_held_back_loss_that_leaps_about_is_not_over_fitted():
@@ -113,19 +124,41 @@ def test_a_training_loss_below_zero_is_not_what_was_learned_by_heart():
     assert asked("over-fit", history) == []
 
 
-def learned_by_heart(noisy, best):
-    losses = 2.3 * np.exp(-0.05 * np.arange(200))
+def learned_by_heart(noisy, best, batch=32, start=2.3, pace=0.05):
+    losses = start * np.exp(-pace * np.arange(200))
     if noisy:
         losses = losses * np.exp(0.3 * np.sin(7.0 * np.arange(200)))
     held_back = np.roll(sampled(best * (1 + 0.01 * np.arange(200))), 19)
-    facts = {"output": {"shape": [32, 10], "min": -0.3, "max": 0.3}}
+    facts = {"output": {"shape": [batch, 10], "min": -0.3, "max": 0.3}}
     return recorded(losses, facts=facts, scalars={"val_loss": held_back})
 
 
 def test_a_loss_without_the_noise_of_batches_comes_of_one_batch_where_stopping_gives_nothing():
     assert only("over-fit", learned_by_heart(False, 2.2)).fix.code == "shuffle"
-    assert only("over-fit", learned_by_heart(False, 1.2)).fix.code == "stop_early"
+    assert only("over-fit", learned_by_heart(False, 0.9)).fix.code == "stop_early"
     assert only("over-fit", learned_by_heart(True, 2.2)).fix.code == "more_data"
+
+
+def test_all_there_is_in_every_batch_is_told_by_a_size_that_nobody_chooses():
+    codes = [only("over-fit", learned_by_heart(False, 2.2, batch=each)).fix.code
+             for each in (20, 64, 50, 30, 142)]  # fmt: skip
+
+    assert codes == ["shuffle", "shuffle", "shuffle", "more_data", "more_data"]
+
+
+def test_one_batch_is_told_where_it_taught_something_of_others_too():
+    losses = 2.3 * np.exp(-0.03 * np.arange(300))
+    held_back = 1.15 + 1.15 * np.exp(-0.05 * np.arange(300))
+    facts = {"output": {"shape": [64, 10], "min": -0.3, "max": 0.3}}
+    history = recorded(losses, facts=facts, scalars={"val_loss": sampled(held_back)})
+
+    assert only("over-fit", history).fix.code == "shuffle"
+
+
+def test_first_outputs_that_are_large_make_held_back_data_cost_as_much_and_are_no_other_labels():
+    large = learned_by_heart(True, 6.0, start=6.0, pace=0.2)
+
+    assert only("over-fit", large).fix.code == "more_data"
 
 
 def test_held_back_data_that_was_never_better_than_twice_guessing_has_other_labels():
@@ -179,6 +212,24 @@ def test_a_held_back_loss_that_rests_where_about_half_is_unlearned_asks_for_more
     assert "every batch" in found.advice[0]
 
 
+def test_a_held_back_loss_that_rises_look_by_look_is_told_at_a_smaller_gap():
+    at = np.arange(300)
+    losses = 2.3 * np.exp(-0.005 * at)
+    rising = 1.3 + 0.003 * np.abs(at - 100)
+
+    assert only("over-fit", recorded(losses, scalars={"val_loss": sampled(rising)}))
+    unsteady = rising + 0.1 * (at // 20 % 2)
+    assert asked("over-fit", recorded(losses, scalars={"val_loss": sampled(unsteady)})) == []
+
+
+def test_a_regression_of_few_examples_may_leave_held_back_data_above_where_training_began():
+    held_back = 1.4 + 0.3 * np.exp(-0.1 * np.arange(300))
+    history = recorded(falling(300, start=0.9, end=1e-4), scalars={"val_loss": sampled(held_back)})
+
+    assert only("over-fit", history).fix.code == "more_data"
+    assert asked("data", history) == []
+
+
 def likelihood(held_back, train_end=-0.5):
     """Make a run whose loss goes below zero, as that of counts does, with looks at held-back data.
 
@@ -204,9 +255,9 @@ def test_below_zero_what_is_left_to_learn_is_counted_from_where_training_is():
 
 def test_below_zero_a_rise_a_gap_or_a_fall_alone_is_no_fault():
     at = np.arange(300)
-    little = 0.5 + 5e-4 * np.abs(at - 60)
-    beside = -0.5 + 0.003 * np.abs(at - 60)
-    never = 1.2 + 0.004 * at
+    little = 0.5 + 2e-4 * np.abs(at - 60)
+    beside = -0.5 + 0.0014 * np.abs(at - 60)
+    never = 2.0 + 0.004 * at
     leaping = np.where(at < 80, 0.3, np.where(at % 40 < 20, 0.7, 3.0))
 
     for held_back in (little, beside, never, leaping):
@@ -214,3 +265,35 @@ def test_below_zero_a_rise_a_gap_or_a_fall_alone_is_no_fault():
     rising = 0.5 + 0.004 * np.abs(at - 60)
     stands = np.where(at < 30, 1.0 - at / 20, -0.5)
     assert asked("over-fit", recorded(stands, scalars={"val_loss": sampled(rising)})) == []
+
+
+def test_below_zero_what_is_sure_and_wrong_may_leap_about_where_it_never_comes_back():
+    at = np.arange(300)
+    leaping = np.where(at < 40, 0.8, np.where(at % 60 < 20, 8.0, 40.0))
+
+    found = only("over-fit", likelihood(leaping, train_end=-1.4))
+
+    assert found.fix.code == "more_data"
+
+
+def test_below_zero_held_back_data_need_not_have_won_anything_before_the_first_look():
+    at = np.arange(300)
+
+    assert only("over-fit", likelihood(1.1 + 0.01 * at))
+    assert asked("data", likelihood(1.1 + 0.01 * at)) == []
+
+
+def test_below_zero_first_outputs_that_are_far_too_large_are_no_measure():
+    at = np.arange(300)
+    losses = 100 * np.exp(-0.5 * at) + 1.0 - 1.5 * np.sqrt(at / 299)
+    held_back = 0.6 + 0.004 * np.maximum(np.abs(at - 160) - 20, 0)
+
+    assert only("over-fit", recorded(losses, scalars={"val_loss": sampled(held_back)}))
+
+
+def test_below_zero_half_suffices_where_every_look_is_worse_than_the_one_before():
+    at = np.arange(300)
+    rising = 0.5 + 0.0006 * np.maximum(at - 60, 0)
+
+    assert only("over-fit", likelihood(rising))
+    assert asked("over-fit", likelihood(rising + 0.03 * (at // 20 % 2))) == []

@@ -78,3 +78,10 @@ def test_a_flat_loss_that_held_back_data_once_was_far_below_wants_a_look_at_the_
              for each in (better, never)]  # fmt: skip
 
     assert codes == ["check_labels", "scale_lr"]
+
+
+def test_a_flat_loss_asks_for_a_rate_as_much_higher_as_its_steps_are_small():
+    for update, factor in ((2e-4, 70), (1e-2, 10)):
+        found = only("plateau", recorded(level(400), update_l2=update, weight_l2=1.0))
+
+        assert found.fix.parameters == {"factor": factor}

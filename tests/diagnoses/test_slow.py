@@ -127,3 +127,52 @@ def test_where_a_higher_rate_would_tear_the_last_layer_the_others_need_more_grad
     for updates, code in ((uneven, "reinitialise"), (even, "scale_lr")):
         found = only("slow", recorded(level(), update_l2=updates, weight_l2=1.0))
         assert found.fix.code == code
+
+
+def test_weights_that_are_where_they_began_are_slow_though_the_loss_came_down_from_a_bad_guess():
+    losses = 6.0 * np.exp(-0.007 * np.arange(240))
+
+    assert only("slow", crept(losses, 3e-4)).fix.code == "scale_lr"
+    assert asked("slow", crept(losses, 1e-3)) == []  # a healthy pace
+    assert asked("slow", crept(losses[:140], 3e-4)) == []  # too early to tell
+
+
+def test_a_loss_that_is_low_by_steps_that_are_small_and_not_tiny_is_no_fault():
+    losses = 6.0 * np.exp(-0.015 * np.arange(240))
+
+    assert asked("slow", crept(losses, 4.5e-4)) == []  # weights went 0.11 of their size
+
+
+def test_a_warm_up_without_end_is_told_though_the_loss_falls():
+    losses, rates = 6.0 * np.exp(-0.01 * np.arange(300)), np.linspace(0, 1e-3, 300)
+    looks = np.where(np.arange(300) % 20 == 0, losses, np.nan)
+    history = recorded(losses, update_l2=3e-4 * rates / 1e-3, weight_l2=1.0,
+                       scalars={"val_loss": looks, "lr": rates})  # fmt: skip
+
+    assert only("slow", history).fix.code == "warmup"
+
+
+def test_steps_that_lead_nowhere_are_told_though_some_looks_are_worse():
+    losses = np.concatenate([np.linspace(2.7, 0.6, 30), np.linspace(0.6, 0.57, 210)])
+    looks = np.where(np.arange(240) % 20 == 0, losses, np.nan)
+    looks[::40] *= 1.01
+
+    def told(update):
+        return asked("slow", recorded(losses, update_l2=update, weight_l2=1.0,
+                                      scalars={"val_loss": looks}))  # fmt: skip
+
+    assert told(2e-5)
+    assert told(1e-4) == []
+
+
+def test_a_likelihood_that_passes_below_zero_is_slow_where_the_weights_hardly_move():
+    losses = np.linspace(2.2, 0.05, 240)
+    looks = np.where(np.arange(240) % 20 == 0, losses, np.nan)
+    noisy = losses + np.where(np.arange(240) % 2, 0.8, -0.8)
+
+    def told(update):
+        return asked("slow", recorded(noisy, update_l2=update, weight_l2=1.0,
+                                      scalars={"val_loss": looks}))  # fmt: skip
+
+    assert told(1e-4)
+    assert told(1e-3) == []

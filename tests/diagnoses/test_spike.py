@@ -219,3 +219,56 @@ def test_a_batch_behind_which_the_loss_is_no_number_is_told_and_not_the_rate():
 
     assert only("spike", history).fix.parameters == {"step": 140}
     assert asked("lr-high", history) == []
+
+
+def multiplied(after, size=0.05, rate=0.01):
+    """Make a run of which one step is far too large at its usual rate, with a usual batch."""
+    losses = np.concatenate([falling(100, end=0.3), 0.3 * noise(100, 0.2, 3), after])
+    at = np.arange(len(losses))
+    first = 0.02 * np.exp(-at / 10)  # steps of a start are larger, too
+    updates = np.where(at < 200, 2e-3 + first, size * 0.9 ** np.maximum(at - 200, 0))
+    return recorded(losses, update_l2=updates, scalars={"lr": np.full(len(losses), rate)})
+
+
+def test_one_step_far_larger_than_its_rate_makes_it_is_told_before_the_loss_is_lost():
+    """Its own batch is as usual: something multiplied the gradient on its way to the step."""
+    found = only("spike", multiplied([0.3, 0.32, 1.1, 0.9, 0.8]))
+
+    assert (found.severity, found.since_step) == ("warning", 200)
+    assert found.fix.parameters == {"step": 200}
+    assert found.evidence["sound_before"] is True
+
+
+def test_one_large_step_that_did_nothing_is_no_fault():
+    assert asked("spike", multiplied(0.3 * noise(30, 0.2, 4))) == []
+
+
+def test_a_step_that_stays_as_large_is_no_single_one():
+    history = multiplied([0.3, 0.32, 1.1, 0.9, 0.8])
+    updates = np.where(np.arange(205) < 200, 2e-3, 0.05)
+
+    found = asked("spike", recorded(history.course.scalar("loss"), update_l2=updates,
+                                    scalars={"lr": np.full(205, 0.01)}))  # fmt: skip
+
+    assert all(each.fix.code != "rewind_and_skip" for each in found if each.fix)
+
+
+def test_a_struck_step_stays_the_cause_though_the_loss_swings_for_the_rest_of_the_run():
+    """Swings are read off half the run, and dated to its beginning."""
+    after = np.append(0.3, 2.0 * noise(220, 0.9, 5))
+    history = multiplied(after, size=0.4)
+
+    (found,) = [each for each in diagnose(history).findings if each.severity != "info"]
+
+    assert (found.name, found.fix.parameters) == ("spike", {"step": 200})
+
+
+@pytest.mark.parametrize("late", [[np.nan], [9e5, 8e7, 9e9]])
+def test_a_first_step_that_all_is_lost_behind_is_told_within_a_few_points(late):
+    losses = np.concatenate([[2.3, 4e4, 6e4, 3e3, 5e4, 7e5], late])
+    rates = np.where(np.arange(len(losses)) == 0, 15.0, 0.05)
+
+    found = only("spike", recorded(losses, scalars={"lr": rates}))
+
+    assert found.fix.parameters == {"step": 0}
+    assert asked("spike", recorded(losses[:4], scalars={"lr": rates[:4]})) == []

@@ -51,7 +51,37 @@ def test_units_that_were_seen_to_start_as_the_same_numbers_are_told_where_most_l
 
     assert found.layers == tuple(most["alike_units"])
     assert asked("symmetry", recorded(level(60), facts=one)) == []
-    assert asked("symmetry", recorded(falling(60), facts=most)) == []
+
+
+def test_hidden_units_that_start_alike_stay_told_however_far_the_loss_falls():
+    hidden = {"alike_units": [f"hidden.{place}.weight" for place in range(4)]}
+    two = network(2)
+    last = {"alike_units": ["hidden.1.weight"]}
+
+    assert only("symmetry", recorded(falling(200, end=1e-3), facts=hidden)).severity == "warning"
+    assert asked("symmetry", recorded(falling(200), layers=two, facts=last)) == []
+
+
+def test_outputs_alone_that_start_alike_are_told_where_nothing_came_back_and_the_loss_is_stuck():
+    facts = {"alike_units": ["hidden.5.weight"]}
+    back = np.full((60, 12), 1e-2)
+    back[0, :10] = 0.0
+
+    found = only("symmetry", recorded(level(60), facts=facts, grad_l2=back))
+
+    assert found.layers == ("hidden.5.weight",)
+    assert asked("symmetry", recorded(level(60), facts=facts)) == []
+    assert asked("symmetry", recorded(falling(60), facts=facts, grad_l2=back)) == []
+
+
+def test_a_start_fits_the_model_s_non_linearity_where_no_layer_has_one_of_its_own():
+    facts = {"alike_units": [f"hidden.{place}.weight" for place in range(4)]}
+
+    def scheme(kind):
+        history = recorded(level(60), layers=network(6, ""), facts={**facts, "activations": [kind]})
+        return only("symmetry", history).fix.parameters["scheme"]
+
+    assert (scheme("ELU"), scheme("ReLU")) == ("xavier", "kaiming")
 
 
 def test_layers_side_by_side_that_are_copies_and_get_the_same_gradients_are_told():

@@ -357,3 +357,27 @@ def test_sigmoids_that_belong_to_no_layer_are_known_by_the_model():
 
     assert fix("Sigmoid") == "change_activation"
     assert fix("ReLU", "Sigmoid") == fix("Tanh") == "reinitialise"  # one may stand at the end
+
+
+def test_gradients_that_faded_behind_large_first_steps_are_the_work_of_these():
+    faded = np.full((60, 12), 1e-2)
+    faded[5:] *= FADED
+    large = np.full(12, 1e-3)
+    large[10] = 3.0
+
+    assert asked("vanishing", recorded(level(60), grad_l2=faded, update_l2=large)) == []
+    assert len(asked("vanishing", recorded(level(60), grad_l2=faded))) == 1
+    both = recorded(level(60), grad_l2=1e-2 * FADED, update_l2=large)
+    assert len(asked("vanishing", both)) == 1
+
+
+def test_sigmoids_behind_sums_may_fade_less_as_those_of_layers_do():
+    mild = np.repeat([0.015, 0.1, 0.25, 1.0], 2)
+
+    def told(kind):
+        facts = {"activations": [kind]}
+        history = recorded(level(60), layers=network(4, ""), facts=facts, grad_l2=1e-2 * mild)
+        return asked("vanishing", history)
+
+    assert [each.fix.code for each in told("Sigmoid")] == ["change_activation"]
+    assert told("ELU") == []

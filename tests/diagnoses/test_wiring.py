@@ -202,3 +202,27 @@ def test_steps_taken_back_are_told_of_a_loss_that_passes_zero():
                                      scalars={"val_loss": values}))  # fmt: skip
 
     assert [each.fix.code for each in found] == ["leave_weights"]
+
+
+def test_sums_that_turn_to_and_fro_go_on_from_where_they_are():
+    kept = {"grad_kept": 1.0}
+    walk = np.random.default_rng(5).standard_normal(120).cumsum()
+    sums, batches = (1e-2 * np.exp(0.25 * each) for each in (walk, np.diff(walk, prepend=0.0)))
+
+    found = only("wiring", recorded(level(120), scalars=kept, grad_l2=sums))
+
+    assert found.fix.code == "call_zero_grad"
+    assert asked("wiring", recorded(level(120), scalars=kept, grad_l2=batches)) == []
+    assert asked("wiring", recorded(falling(120), scalars=kept, grad_l2=sums)) == []
+
+
+def test_large_first_outputs_that_shrink_have_not_learned_in_spite_of_a_copy():
+    losses = np.linspace(5.0, 2.0, 120) * noise(120, 0.02)
+    classes = {"output": {"shape": [64, 10]}}
+    lengths = np.where([each.role == "bias" for each in network()], 1e-3, 1.0)
+
+    def told(values):
+        return asked("wiring", recorded(values, facts=classes, weight_l2=lengths, update_l2=1e-3))
+
+    assert [each.fix.code for each in told(losses)] == ["leave_weights"]
+    assert told(losses - 1.5) == []

@@ -13,6 +13,7 @@ from .feeding.elsewhere import elsewhere
 from .feeding.forgetting import forgotten
 from .feeding.inputs import alike, far_targets, swelled, unscaled
 from .feeding.labels import frequent, labels, noisy
+from .feeding.onset import begun
 from .feeding.order import changed, in_order
 from .feeding.thinning import is_drowned
 from .signs.inputs import TOO_SMALL
@@ -91,7 +92,7 @@ def data(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("data", policy, THRESHOLDS)
     seen = sight(history)
     found = alike(seen, limit) or unscaled(seen, limit) or swelled(seen) or in_order(seen, limit)
-    found = found or changed(seen, limit) or far_targets(seen, limit)
+    found = found or begun(seen, limit) or changed(seen, limit) or far_targets(seen, limit)
     if not found and is_drowned(seen):
         return  # whatever the labels are, hardly any of an example gets through
     found = found or labels(seen, limit) or forgotten(seen, limit) or neglected(seen, limit)

@@ -12,7 +12,7 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.gates import bias_of
 from .signs.harms import Harm, harm
-from .signs.layers import median, place
+from .signs.layers import SWAMPED, median, place
 from .signs.limits import Limits
 from .signs.norms import small_gains
 from .signs.rates import lower, untorn
@@ -33,6 +33,7 @@ THRESHOLDS = {
                                "were not recorded"),
 }  # fmt: skip
 _LASTING = 40
+_PATIENCE = 20  # points that it takes to tell what first steps as large as the weights did
 _MOVED = 0.5  # of the weights of a layer: steps of that length in all can have killed its units
 _FIRST, _HARDLY_EVER = 10, 0.8  # points, and the share of them at which a layer was silent
 _FAR = 1.0  # size of a bias that bars units by itself
@@ -60,6 +61,8 @@ def dead(history: History, policy: Policy) -> Iterator[RunFinding]:
         return
     if small_gains(seen):
         return  # nothing reached the units before they died: told as vanishing
+    if seen.points < _PATIENCE and _are_swamped(seen):
+        return  # steps as large as the weights do all sorts of harm: a few more tell which
     moved = _moved_before(seen, found.since)
     from_start = moved < _MOVED and found.since <= int(seen.steps[min(10, len(seen.steps) - 1)])
     names = [*([] if from_start else _thrown_by(seen)), *found.names]
@@ -98,6 +101,12 @@ def _start_alive(seen: Sight, found: _Dead) -> Fix:
     if barred and alone and relu and bias_of(seen, [last]) < _FAR:
         return Fix("remove_softmax")
     return Fix("reinitialise", {"scheme": "kaiming", "layers": []})
+
+
+def _are_swamped(seen: Sight) -> bool:
+    """Did one of the very first steps replace half of the weights of a middling layer?"""
+    updates = seen.layers.typical_update
+    return updates is not None and bool(np.nan_to_num(updates[:3]).max(initial=0.0) > SWAMPED)
 
 
 def _moved_before(seen: Sight, since: int) -> float:

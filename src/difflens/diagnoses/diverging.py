@@ -17,6 +17,7 @@ from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
 from .driving.drives import driven, largest
+from .driving.restarts import restarts
 from .signs.harms import Harm, broke, lost, worsened
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
@@ -48,6 +49,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 _VALUES = 6  # held-back values from which a climb is told
+_SHRUNK, _SMALLER = 1 / 3, 0.9  # of the largest gradients, and steps, since the loss was lowest
 _SHORT, _TWICE = 5, 2.0  # points of a level, and times the lowest one: below, it has not left it
 
 
@@ -60,7 +62,7 @@ def diverging(history: History, policy: Policy) -> Iterator[RunFinding]:
     yield from known
     if known or seen.loss.n < limit["points"] + 10 or seen.loss.start <= 0:
         return
-    found = _ramp(seen, limit) or _runaway(seen, limit) or _endless(seen, limit)
+    found = _ramp(seen, limit) or _runaway(seen, limit) or _foretold(seen, limit)
     yield from found or _lost_again(seen, limit)
 
 
@@ -77,7 +79,7 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
     if not np.isfinite(before).any() or not np.isfinite(now).any():
         return []
     growth = float(np.nanmedian(now) / max(float(np.nanmedian(before)), 1e-30))
-    if growth < limit["ramp_update"]:
+    if growth < limit["ramp_update"] or _dies_away(seen, place):
         return []
     best = float(rates[place])
     if not best > 0:
@@ -104,6 +106,34 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
     ]  # fmt: skip
 
 
+def _dies_away(seen: Sight, lowest: int) -> bool:
+    """Do steps and gradients shrink again since the loss was lowest, though the rate rises?
+
+    They do behind one leap of a sound warm-up, and the loss follows. On a ramp that went too far
+    they come back, as high as before or higher.
+    """
+    norms, typical = seen.history.course.global_norm(), seen.layers.typical_update
+    parts = [_latest(norms, lowest), _latest(typical, lowest)]
+    return parts[0] < _SHRUNK and parts[1] < _SMALLER
+
+
+def _latest(values: Any, since: int) -> float:
+    """Give the latest level by the highest since a point; one where nothing is known."""
+    known = np.zeros(0) if values is None else values[since:]
+    course = levels(known[np.isfinite(known)], 3)
+    return float(course[-1] / course.max()) if len(course) and course.max() > 0 else 1.0
+
+
+def _foretold(seen: Sight, limit: Limits) -> list[RunFinding]:
+    """Find a schedule that no loss can follow for long, while it still does.
+
+    What it did then is told by itself, and says more.
+    """
+    if broke(seen.loss) or lost(seen.loss, limit["loss_rise"]):
+        return []
+    return restarts(seen) or _endless(seen, limit)
+
+
 def _endless(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a learning rate that grows exponentially without end, before the loss shows it.
 
@@ -118,8 +148,6 @@ def _endless(seen: Sight, limit: Limits) -> list[RunFinding]:
     growth, times = now / float(rates[-11]), now / max(first, 1e-300)
     if growth < limit["endless"] or times < limit["endless_times"]:
         return []
-    if broke(seen.loss) or lost(seen.loss, limit["loss_rise"]):
-        return []  # what it did is told by itself, and says more
     return [
         finding(
             "diverging",

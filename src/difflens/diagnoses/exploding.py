@@ -21,11 +21,14 @@ from .signs.starts import (
     USUAL,
     first_loss_by_outputs,
     gain,
+    guesses,
     has_wild_weights,
     of_usual_weights,
     scheme,
+    stays_high,
 )
 from .signs.wording import above, finding
+from .starting.decays import overdone_decay
 from .starting.shortcuts import multiplied_shortcuts
 from .starting.tables import large_tables
 
@@ -66,6 +69,7 @@ THRESHOLDS = {
 
 _SEVERAL, _EASED = 3, 0.7  # points behind the first, and what of the first loss they are at most
 _STUCK = 30  # points for which a loss far beyond its outputs stood still
+_SOON = 10  # points after which a loss that came down from afar to guessing is asked for
 _LASTING = 60  # points after which what the loss suffers will not pass
 
 
@@ -74,7 +78,7 @@ def exploding(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find gradients far larger than their weights, or than they were, where the loss suffers."""
     limit = Limits("exploding", policy, THRESHOLDS)
     seen = sight(history)
-    start = multiplied_shortcuts(seen, limit) or _outsized(seen, limit)
+    start = overdone_decay(seen) or multiplied_shortcuts(seen, limit) or _outsized(seen, limit)
     found = start or _grown(seen, limit) or _recurrent(seen, limit)
     yield from found or large_tables(seen, limit)
 
@@ -94,9 +98,9 @@ def _outsized(seen: Sight, limit: Limits) -> list[RunFinding]:
         told = told or stuck(seen.loss, _STUCK)
     far = guess is not None and guess >= limit["first_loss"]
     if wild:
-        told = told or crawls(seen.loss, _LASTING)
-    elif far and seen.loss.is_of_outputs:
-        told = told or rests(seen.loss, _LASTING)
+        told = told or crawls(seen.loss, _LASTING) or stays_high(seen, _LASTING)
+    if far and seen.loss.is_of_outputs:
+        told = told or guesses(seen.loss, _SOON) or rests(seen.loss, _LASTING)
     large = size >= limit["ratio"] and (told is not None or _is_felt(seen, limit))
     if not large and not (told and (far or wild)):
         return []

@@ -12,8 +12,9 @@ from ..records import Policy, Threshold
 from ..runs import ACCURACIES, VALIDATION_ACCURACIES, Fix, RunFinding
 from . import diagnosis
 from .feeding.causes import Cause
+from .pairing.bounded import bounded
 from .pairing.contrast import no_contrast
-from .pairing.endings import bounded, of_one, squashed, sunk
+from .pairing.endings import of_one, squashed, sunk
 from .pairing.kinds import two_kinds
 from .pairing.scores import are_scores
 from .pairing.shapes import SWING, every_target
@@ -35,6 +36,10 @@ THRESHOLDS = {
                        "probabilities taken for logits hardly differ"),
     "late_points": Threshold(60, "points between the bounds that suffice by themselves"),
     "squashed_points": Threshold(40, "points before scores behind a non-linearity are told of"),
+    "floor_points": Threshold(30, "points where what bounds them leaves less than half of guessing "
+                              "to win"),
+    "beyond_points": Threshold(20, "points before a loss is held against what targets within the "
+                               "bounds can cost"),
     "bounded_points": Threshold(80, "points before bounded outputs of a regression are told of"),
     "explained": Threshold(0.5, "share of the targets that such outputs explain by then"),
     "sunk_points": Threshold(20, "points before sigmoids that sank to zero are told of; the latter "
@@ -165,13 +170,15 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     depth = -loss.now / max(size, 1e-300)
     mirrored = is_mirrored(loss, held_back_loss(seen.history))
     worse = _accuracy_falls(seen) or mirrored
-    least = limit["depth"] * (_SWUNG if _turned_early(loss, seen.loss) else 1)
+    # What is known to be an output has no floor, however slowly it falls, and no other size.
+    scores = not mirrored and are_scores(seen)
+    least = limit["depth"] * (_SWUNG if _turned_early(loss, seen.loss) and not scores else 1)
     if depth < least and not worse:
         return
     halves = _speed(loss.values)
-    if not worse and (halves is None or halves < 1.0):
+    if not worse and not scores and (halves is None or halves < 1.0):
         return
-    told = _what_is_wrong(seen, loss, mirrored)
+    told = _what_is_wrong(seen, loss, scores)
     yield finding(
         "loss-pairing",
         "critical",
@@ -189,10 +196,10 @@ def _negated(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
-def _what_is_wrong(seen: Sight, below: Losses, mirrored: bool) -> Cause:
+def _what_is_wrong(seen: Sight, below: Losses, scores: bool) -> Cause:
     if _slid(seen.loss, below):
         return _A_TERM
-    return _SCORES if not mirrored and are_scores(seen) else _ALL_OF_IT
+    return _SCORES if scores else _ALL_OF_IT
 
 
 def _below_zero(loss: Losses) -> Losses:

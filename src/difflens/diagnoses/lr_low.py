@@ -12,7 +12,7 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.harms import stuck
 from .signs.limits import Limits
-from .signs.rates import end_warm_up, raised
+from .signs.raising import end_warm_up, raised
 from .signs.sight import sight
 from .signs.standing import unmoved
 from .signs.wording import below, finding
@@ -24,10 +24,16 @@ THRESHOLDS = {
     "update": Threshold(
         2e-5, "update by weight of the layer that moves most: at this pace 1 % takes 500 steps"
     ),
+    "crept": Threshold(
+        5.0, "times `update`, after `crept_points`: healthy runs take ten times as much"
+    ),
+    "crept_points": Threshold(20, "points after which steps below `crept` are told of"),
     "gradient": Threshold(1e-4, "gradient by weight below which gradients vanish instead"),
     "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(10, "points over which it must last"),
 }
+
+_MOST = 1e6  # times the rate, where the steps of all matrices are lost in the format of numbers
 
 
 @diagnosis(needs=("update_l2", "weight_l2", "loss"), window=10, thresholds=THRESHOLDS)
@@ -44,20 +50,22 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
     if not chosen.any():
         return
     fastest, pull = float(updates[chosen].max()), float(np.median(gradients[chosen]))
-    if not 0 < fastest < limit["update"] or pull < limit["gradient"]:
+    crept = limit["crept"] if seen.loss.n >= limit["crept_points"] else 1.0
+    bound = crept * limit["update"]
+    if not 0 < fastest < bound or pull < limit["gradient"]:
         return
     rates = seen.lr
     known = np.zeros(0) if rates is None else rates[np.isfinite(rates)]
     rate = float(known[-1]) if len(known) else None
     if rate is not None and rate < limit["decay"] * float(known.max()):
         return  # a schedule took it down: that is told as a plateau
-    factor = raised(seen, float(np.median(updates[chosen])))
+    factor = raised(seen) or _MOST
     order = np.argsort(updates, kind="stable")
     yield finding(
         "lr-low",
         "critical" if seen.loss.n >= 60 else "warning",
         f"no layer moves by more than {fastest:.1g} of its size in a step; {told.said}",
-        {"update_by_weight": fastest, "update_threshold": limit["update"],
+        {"update_by_weight": fastest, "update_threshold": bound,
          "gradient_by_weight": pull, "loss_fall": told.figure, "lr": rate},
         since=told.since,
         layers=[name for i, name in zip(order, seen.layers.named(order), strict=True)
@@ -65,6 +73,6 @@ def lr_low(history: History, policy: Policy) -> Iterator[RunFinding]:
         cause="gradients arrive, and the learning rate makes next to nothing of them",
         advice=[f"multiply the learning rate by about {factor:g}",
                 "aim at first updates near a hundredth of the weights"],
-        signs=[below(fastest, limit["update"])],
+        signs=[below(fastest, bound)],
         fix=end_warm_up(seen) or Fix("scale_lr", {"factor": factor}),
     )  # fmt: skip

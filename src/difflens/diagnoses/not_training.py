@@ -61,7 +61,8 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(still) == len(meant):
         yield from _nothing_moves(seen, limit, active)
         return
-    yield from _some_stand_still(seen, limit, still, active)
+    # A rate next to zero also leaves some weights exactly where they are: it is rounded off.
+    yield from [*_some_stand_still(seen, limit, still, active)] or _hardly_moves(seen, limit)
 
 
 def _stopped(seen: Sight, limit: Limits, updates: Any) -> Iterator[RunFinding]:

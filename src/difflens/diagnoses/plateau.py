@@ -18,6 +18,7 @@ from .feeding.thinning import thinned
 from .signs.harms import stuck
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
+from .signs.raising import raised
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.wording import above, below, finding
@@ -38,6 +39,7 @@ THRESHOLDS = {
 }  # fmt: skip
 
 _VALUES, _BETTER = 6, 0.9  # held-back values, and what two of them were at most of those now
+_RAISE = 10.0  # times the rate, at least: less takes no run off a flat place
 _LARGE = 0.1  # update by weight of a step that may lose what was learned
 
 
@@ -99,7 +101,7 @@ def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
     widest = 100 * max(abs(slope.low), abs(slope.high))
     if widest > limit["band"]:
         return []
-    lost = _was_better(seen)
+    lost, factor = _was_better(seen), max(raised(seen) or _RAISE, _RAISE)
     return [
         finding(
             "plateau",
@@ -118,7 +120,7 @@ def _flat(seen: Sight, limit: Limits) -> list[RunFinding]:
             else ["raise the learning rate, or warm it up further",
                     "fit a single batch: where that fails, look at loss and labels"],
             signs=[below(widest, limit["band"])],
-            fix=Fix("check_labels") if lost else Fix("scale_lr", {"factor": 10.0}),
+            fix=Fix("check_labels") if lost else Fix("scale_lr", {"factor": factor}),
         )
     ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from .signs.held_back import held_back_loss
 from .signs.limits import Limits
 from .signs.losses import Losses
 from .signs.passing import why
-from .signs.rates import end_warm_up, raised
+from .signs.raising import end_warm_up, raised
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
 from .signs.wording import below, finding
@@ -35,6 +35,11 @@ THRESHOLDS = {
     "crept": Threshold(0.2, "the same after which a loss that fell by more is slow as well: "
                        "healthy runs have gone 0.33 and more"),
     "crept_fall": Threshold(0.3, "share of its start, or of guessing, that such a loss fell"),
+    "stayed": Threshold(5e-4, "the same by points: below, it is slow where held-back data still "
+                        "gets better at every look; healthy runs have gone twice that"),
+    "stayed_path": Threshold(0.1, "the same in all beyond which the loss must be high as well"),
+    "stayed_fall": Threshold(0.1, "share by which held-back data then got better in six looks"),
+    "stood": Threshold(0.01, "way that the weights went: below, a few looks may be worse"),
     "decay": Threshold(0.05, "learning rate by its highest: below, the schedule is to blame"),
     "points": Threshold(40, "points over which it must last"),
     "recurrent_points": Threshold(
@@ -46,6 +51,7 @@ _ALIKE = 0.25  # by which a loss times the batch may differ from the held-back o
 _NEAR = 10  # points before a look
 _VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
 _MOVED = 0.1  # share of its first value by which a held-back loss fell that has left a saddle
+_REST = 0.1  # of the start: a loss above it has some way to go
 _STACK, _TORN = 3, 0.5  # matrices, and the part of its weights by which a step tears the last
 _LATE, _GROWN = 20, 1.5  # points of late, and gradients of them by those of all: a saddle is left
 
@@ -58,12 +64,13 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = limit["recurrent_points" if is_recurrent(history) else "points"]
     told = stuck(seen.loss, least, limit["fall"])
     typical = seen.layers.typical_update
+    stays = _stays(seen, limit)
     divided = _is_divided(seen) and _is_steady(seen, limit)
     if divided:
         told = Harm("crawls", int(seen.loss.steps[0]), seen.loss.fall, "the training loss is the "
                     f"held-back one divided by the batch ({seen.batch})")  # fmt: skip
     elif told is None or seen.loss.fall >= limit["fall"]:
-        told = _crawls(seen, limit)
+        told = _crawls(seen, limit) or stays
     if told is None or typical is None or seen.may_be_slow:
         return
     rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
@@ -74,10 +81,10 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(late) < limit["points"] // 2:
         return
     pace = float(np.median(late))
-    young = divided or _is_young(seen, limit)
+    young = divided or stays is not None or _is_young(seen, limit)
     if not 0 < pace < limit["update"] and not (pace > 0 and young):
         return
-    factor = float(seen.batch or 1) if divided else min(max(raised(seen, pace), 3.0), 1e4)
+    factor = float(seen.batch or 1) if divided else min(max(raised(seen) or 3.0, 3.0), 1e4)
     yield finding(
         "slow",
         "critical" if seen.loss.n >= 3 * limit["points"] else "warning",
@@ -113,6 +120,32 @@ def _crawls(seen: Sight, limit: Limits) -> Harm | None:
     if not (small or _crept(seen, limit)) or not _is_steady(seen, limit):
         return None
     return crawls(seen.loss, int(limit["steady_points"]))
+
+
+def _stays(seen: Sight, limit: Limits) -> Harm | None:
+    """Are the weights next to where they began, though there is much to be won still?
+
+    However far the loss fell: a first guess that was bad is mended within steps that change little
+    else. Weights that have gone next to nowhere are slow also where noise hides what they win.
+    """
+    loss, path, held_back = seen.loss, seen.layers.path, held_back_loss(seen.history)
+    if held_back is None or held_back.n < _VALUES or loss.n < limit["steady_points"]:
+        return None
+    if loss.is_learned or not 0 < path < limit["stayed"] * loss.n:
+        return None
+    last, half = held_back.values[-_VALUES:], _VALUES // 2
+    # A loss that passes below zero is no share of itself: its start says what much is.
+    much = limit["stayed_fall"] * (loss.size if loss.is_signed else last[0])
+    gets_on = last[0] - last[-1] > much and _is_steady(seen, limit)
+    near = path < limit["stayed_path"] or crawls(loss, int(limit["steady_points"])) is not None
+    better = 0 < np.median(last[half:]) < np.median(last[:half])
+    stood = path < limit["stood"] and better and loss.now > _REST * loss.size
+    if not (gets_on and near) and not stood:
+        return None
+    said = (
+        f"in {loss.n} points the weights went {path:.2g} of their size, the loss to {loss.now:.4g}"
+    )
+    return Harm("crawls", int(loss.steps[0]), loss.fall, said)
 
 
 def _crept(seen: Sight, limit: Limits) -> bool:

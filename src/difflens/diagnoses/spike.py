@@ -10,15 +10,12 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding, RunSeverity
 from . import diagnosis
-from .signs.harms import harm
 from .signs.inputs import swell
-from .signs.leaps import LEAP, Leap, broke_behind, is_alone, kicks, leap, stays_out, update_before
+from .signs.leaps import LEAP, Leap, is_alone, leap, stays_out, update_before
 from .signs.limits import Limits
-from .signs.losses import levels
-from .signs.outliers import outlier
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
-from .signs.writes import writes
+from .striking.steps import struck
 
 if TYPE_CHECKING:
     from ..history.history import History
@@ -41,9 +38,7 @@ THRESHOLDS = {
     "far_update": Threshold(10.0, "update at that step by the usual one, where it does"),
 }  # fmt: skip
 
-_NEXT = 20  # points behind a step in which it shows
 _BEFORE, _SMALL = 5, 0.03  # points, and an update by weight that lifts no loss tenfold at once
-_HIGHER = 1.3  # times the loss before: a write that did harm
 
 
 @diagnosis(needs=("loss",), window=25, thresholds=THRESHOLDS)
@@ -52,9 +47,9 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     limit = Limits("spike", policy, THRESHOLDS)
     seen = sight(history)
     loss = seen.loss
-    if loss.n <= limit["before"] or loss.start <= 0:
+    if not loss.start > 0:
         return
-    known = _overwritten(seen) or _known(seen, limit) or _struck(seen, limit)
+    known = struck(seen, limit)
     found = None if known is not None else leap(loss, limit)
     if known is not None:
         yield known
@@ -65,6 +60,7 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = limit["far_update" if _is_far(seen, limit, found) else "update"]
     caused = size is not None and size >= least and is_alone(seen, where, step)
     batch = not caused and _is_bad_batch(seen, limit, found, size)
+    since = where if caused and where is not None else step
     severity = _severity(seen, limit, at, caused or batch)
     yield finding(
         "spike",
@@ -77,7 +73,7 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
          "deviations": deviations, "deviations_threshold": limit["deviations"],
          "update_by_usual": size, "update_threshold": least, "loss": float(
              loss.values[at])},
-        since=where if caused and where is not None else step,
+        since=since,
         layers=names if caused else [],
         cause="one step was far larger than the others: the learning rate, or a gradient that was "
         "not clipped" if caused else "a batch unlike the others, or a step into a bad place",
@@ -89,115 +85,10 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
-def _overwritten(seen: Sight) -> RunFinding | None:
-    """Find one step between which and the next weights changed by far more than their update."""
-    found = writes(seen)
-    if len(found) != 1:
-        return None
-    at = int(np.searchsorted(seen.loss.steps, found[0].step))
-    before, after = seen.loss.values[:at], seen.loss.values[at:][:_NEXT]
-    if len(before) < 3 or len(after) < 3 or np.median(after) < _HIGHER * np.median(before[-20:]):
-        return None
-    height = float(np.median(after) / max(float(np.median(before[-20:])), 1e-300))
-    return finding(
-        "spike",
-        "critical",
-        f"the weights of {found[0].layers[0]} changed at step {found[0].step} by "
-        f"{found[0].times:.3g} times their update, and the loss rose to {height:.3g} times what it "
-        "was",
-        {"times": found[0].times, "height_by_usual": height},
-        since=found[0].step - 1,
-        layers=found[0].layers,
-        cause="something beside the optimiser wrote to the weights: a flipped bit, a bad copy",
-        advice=["rewind to before the step", "check memory, and code that writes to weights"],
-        signs=[above(height, 1.0)],
-        fix=Fix("rewind_and_skip", {"step": found[0].step - 1}),
-    )
-
-
-def _known(seen: Sight, limit: Limits) -> RunFinding | None:
-    """Find one step of a rate, or of inputs, far above those beside it, and a loss high behind it.
-
-    Where the step itself tells which it was, the loss need not leap at once, nor as far.
-    """
-    rates, loss, swelled = seen.lr, seen.loss, swell(seen)
-    kicked = [] if rates is None else kicks(rates)
-    found = [(int(seen.steps[at]), "learning rate") for at in kicked]
-    if swelled is not None and not swelled.lasts:
-        found.append((swelled.step, "input"))
-    for step, what in sorted(found):
-        told = harm(loss) if step == int(seen.steps[0]) else None
-        if told is not None:  # no course before it: what it did is all there is
-            return _of_a_step(step, what, told.said, above(loss.now, 0.7 * loss.start), {})
-        at = int(np.searchsorted(loss.steps, step, side="right"))
-        before, after = loss.values[: at - 1][-int(limit["before"]) :], loss.values[at:][:_NEXT]
-        if len(before) < limit["before"]:
-            continue
-        if broke_behind(loss, step):
-            said = f"the loss is not a number since step {loss.broken}"
-            return _of_a_step(step, what, said, 1.0, {})
-        if len(after) < limit["lasting"]:
-            continue
-        late = float(levels(after, min(5, len(after))).max())
-        height = late / max(float(np.median(before)), 1e-300)
-        if height > limit["known_rise"] and late > float(before.max()):
-            said = f"the loss rose to {height:.3g} times what it was"
-            figures = {"height_by_usual": height, "known_rise_threshold": limit["known_rise"]}
-            return _of_a_step(step, what, said, above(height, 1.0), figures)
-    return None
-
-
-def _struck(seen: Sight, limit: Limits) -> RunFinding | None:
-    """Find one batch far beyond all before it, and a loss that is high behind it.
-
-    An optimiser with a memory goes on with that gradient for many steps: the loss of the next
-    batches may be as it was, and rises for a while.
-    """
-    found, loss = outlier(seen), seen.loss
-    if found is None:
-        return None
-    what = "gradient"
-    figures = {"gradient_by_highest": found.times}
-    if broke_behind(loss, found.step):
-        said = f"the loss is not a number since step {loss.broken}"
-        return _of_a_step(found.step, what, said, 1.0, figures)
-    before = loss.values[max(found.at - int(limit["before"]), 0) : found.at]
-    after = loss.values[found.at + 1 :][:_NEXT]
-    if len(after) < limit["lasting"]:
-        return None
-    usual = float(np.median(before))
-    late = float(levels(after, min(5, len(after))).max())
-    # A loss that is no square may be about zero, or below it: then its noise is the measure.
-    rise = (late - usual) / max(abs(usual), float(np.abs(before - usual).max()), 1e-300)
-    if rise <= limit["thrown"]:
-        return None
-    said = f"the loss rose from {usual:.3g} to {late:.3g}"
-    figures |= {"rise_by_usual": rise, "thrown_threshold": limit["thrown"]}
-    return _of_a_step(found.step, what, said, above(rise, limit["thrown"] / 2), figures)
-
-
 def _is_far(seen: Sight, limit: Limits, found: Leap) -> bool:
     """Is a leap so far beyond all before, and where the run began, that no sound step makes it?"""
     peak = float(seen.loss.values[found.at : found.at + 5].max())
     return found.height >= limit["far"] and peak > seen.loss.start
-
-
-def _of_a_step(
-    step: int, what: str, said: str, sign: float, figures: dict[str, float]
-) -> RunFinding:
-    return finding(
-        "spike",
-        "warning",
-        f"the {what} of step {step} was far above those beside it, and {said}",
-        {**figures, "what": what},
-        since=step,
-        cause=f"one step was far larger than the others: its {what} was",
-        advice=["rewind to before the step and leave it out",
-                "check the schedule for a step with a wrong learning rate"
-                if what == "learning rate" else "check the batch of that step", "clip gradients"],
-        signs=[sign],
-        fix=Fix("rewind_and_skip", {"step": step}),
-    )  # fmt: skip
 
 
 def _is_bad_batch(seen: Sight, limit: Limits, found: Leap, size: float | None) -> bool:

@@ -28,6 +28,7 @@ THRESHOLDS = {
     "flat": Threshold(1.05, "largest entry of a matrix's first gradient by the mean of all: random "
                       "weights make 3 and more"),
 }  # fmt: skip
+_LASTING = 12  # points over which a loss must be stuck where outputs alone start alike
 
 
 @diagnosis(needs=("weight_l2", "loss"), window=5, thresholds=THRESHOLDS)
@@ -37,14 +38,16 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     norms = seen.layers.field("weight_l2")
     told = stuck(seen.loss, limit["points"]) or rests(seen.loss, 60) or crawls(seen.loss, 60)
-    if norms is None or told is None or seen.points < limit["points"] or len(norms[0]) < 2:
+    if norms is None or seen.points < limit["points"] or len(norms[0]) < 2:
         return
     trained = seen.layers.trained
     columns = [i for i in np.flatnonzero(trained) if norms[0, i] == 0]
+    found = [] if columns else _tiled(seen, limit, told)
+    if found or told is None:
+        yield from found
+        return
     if not columns:
-        yield from (
-            _tiled(seen, limit, told) or _copied(seen, limit, told) or _alike(seen, limit, told)
-        )
+        yield from _copied(seen, limit, told) or _alike(seen, limit, told)
         return
     share = len(columns) / max(int(trained.sum()), 1)
     if share < limit["share"]:
@@ -67,14 +70,21 @@ def symmetry(history: History, policy: Policy) -> Iterator[RunFinding]:
     )  # fmt: skip
 
 
-def _tiled(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
-    """Find matrices whose units were seen to start as the same numbers each."""
+def _tiled(seen: Sight, limit: Limits, told: Harm | None) -> list[RunFinding]:
+    """Find matrices whose units were seen to start as the same numbers each.
+
+    No harm is asked for where hidden layers do: that many units are worth one is harm, and a loss
+    falls all the same as far as one unit takes it.
+    """
     found = seen.history.fact("alike_units")
     named = {str(each) for each in found} if isinstance(found, (list, tuple)) else set()
     trained = seen.layers.named(np.flatnonzero(seen.layers.trained))
     names = [each for each in trained if each in named]
     share = len(names) / max(len(trained), 1)
-    if not names or share < limit["share"]:
+    if not names or (share < limit["share"] and not _gives_nothing_back(seen, names)):
+        return []
+    told = told or _narrowed(seen, names, trained)
+    if told is None:
         return []
     said = (
         f"all units of {names[0]} start as the same numbers, and those of {len(names) - 1} more "
@@ -83,6 +93,27 @@ def _tiled(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     cause = "one row was copied to all: units that compute the same get the same gradient"
     advice = ["initialise every unit at random (kaiming or xavier)"]
     return [_told(seen, limit, told, (names, share, said), cause=cause, advice=advice)]
+
+
+def _narrowed(seen: Sight, names: list[str], trained: list[str]) -> Harm | None:
+    """Tell that hidden layers are one unit wide; outputs alike are told apart by their targets."""
+    if not set(names) & set(trained[:-1]):
+        return None
+    said = "each of these layers is worth a single unit"
+    return Harm("alike", int(seen.steps[0]), seen.loss.fall, said)
+
+
+def _gives_nothing_back(seen: Sight, names: list[str]) -> bool:
+    """Do the outputs alone start alike, did so nothing come back at first, and is the loss stuck?
+
+    Slopes of scores have a sum of zero, and through equal weights nothing else passes back. Zeros
+    in their place are a custom, and not looked at here.
+    """
+    gradients = seen.layers.field("grad_l2")
+    if gradients is None or names != seen.layers.last or stuck(seen.loss, _LASTING) is None:
+        return False
+    before = gradients[0, :-1][seen.layers.trained[:-1]]
+    return bool(len(before) and (before == 0).all())
 
 
 def _copied(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
@@ -117,7 +148,7 @@ def _told(
     names, share, said = found
     return finding(
         "symmetry",
-        "critical",
+        "warning" if told.kind == "alike" else "critical",
         f"{said}; {told.said}",
         {"matrices": len(names), "share": share, "share_threshold": limit["share"],
          "loss_fall": told.figure},

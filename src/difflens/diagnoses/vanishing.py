@@ -25,6 +25,7 @@ from .signs.fading import (
     has_sigmoids,
     is_blocked,
     is_faint_at_the_end,
+    is_work_of_steps,
     sizes_of,
     tiny,
 )
@@ -167,6 +168,8 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
         faint = tiny(seen, limit["tiny"], columns)
     if not faint or are_dead(seen, columns, sizes):
         return []
+    if not first and is_work_of_steps(seen, columns, faint, most):
+        return []  # told by what the loss suffers from these steps
     faintest = float(ratios[faint].min())
     if limit["ratio"] <= faintest and seen.loss.n < limit["sigmoid_points"] and not first:
         return []

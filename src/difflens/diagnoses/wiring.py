@@ -31,6 +31,9 @@ THRESHOLDS = {
     "late_roughness": Threshold(
         0.02, "the same over the latest 30 points, where the loss suffers: one more batch hardly "
         "moves a sum over many; gradients of batches stay at 0.1 and more"),
+    "wandering": Threshold(
+        0.6, "autocorrelation of ln of the gradient norm about its line over 40 points, in the "
+        "middle of all, where the loss suffers: a sum goes on from where it is, a batch forgets"),
     "writes": Threshold(2, "times that weights changed by far more than their update"),
     "same_values": Threshold(4, "held-back losses that are exactly the same while weights move"),
     "moving": Threshold(1e-4, "update by weight of steps that a held-back loss must show"),
@@ -46,7 +49,7 @@ THRESHOLDS = {
         "that are cleared after the forward pass, which is fine, do not"),
 }  # fmt: skip
 _APART = 3.0  # times the training loss
-_LATE = 30  # points
+_LATE, _WALK = 30, 40  # points
 _NOTHING = 0.1  # of the first training loss (or guessing): next to nothing is left
 
 
@@ -77,7 +80,8 @@ def _piled_up(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
     if share < limit["share"] or not ((growth or 0.0) >= limit["growth"] or told):
         return
     smooth = limit["roughness"] * (2 if (growth or 0.0) >= limit["growth"] else 1)
-    late = told and _late_roughness(seen, begins) <= limit["late_roughness"]
+    late = told and (_late_roughness(seen, begins) <= limit["late_roughness"]
+                     or _wanders(seen, begins) >= limit["wandering"])  # fmt: skip
     if roughness is not None and roughness > smooth and not late:
         return
     yield finding(
@@ -126,6 +130,26 @@ def _late_roughness(seen: Sight, begins: int) -> float:
         return float("inf")
     moves = np.diff(np.log(norms[-_LATE:]))
     return float(np.median(np.abs(moves - np.median(moves))))
+
+
+def _wanders(seen: Sight, begins: int) -> float:
+    """Give how much a gradient norm is like the one before, about its line; 0 where not known.
+
+    Gradients that turn with the weights, as those of Adam's steps to and fro, add up to a sum that
+    neither grows nor is smooth. It still goes on from where it is, and a batch knows no other.
+    """
+    norms = seen.history.course.global_norm()
+    norms = np.zeros(0) if norms is None else norms[begins:]
+    if len(norms) < _WALK or not (np.isfinite(norms) & (norms > 0)).all():
+        return 0.0
+    stops = range(len(norms), _WALK - 1, -_WALK // 2)
+    return float(np.median([_memory(np.log(norms[stop - _WALK : stop])) for stop in stops]))
+
+
+def _memory(values: Any) -> float:
+    along = np.arange(len(values))
+    rest = values - np.polyval(np.polyfit(along, values, 1), along)
+    return float((rest[1:] * rest[:-1]).sum() / max((rest**2).sum(), 1e-300))
 
 
 def _in_eval_mode(seen: Sight) -> Iterator[RunFinding]:

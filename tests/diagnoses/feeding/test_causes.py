@@ -46,3 +46,10 @@ def test_examples_that_pull_each_their_own_way_have_targets_of_their_own():
     found = only("data", recorded(losses, facts=column, act_std=0.02, grad_l2=gradients))
 
     assert found.fix.code == "check_labels"
+
+
+def test_a_little_that_holds_elsewhere_comes_of_examples_that_get_through_in_part():
+    losses = np.linspace(2.3, 2.1, 200) * noise(200, 0.005)
+
+    assert only("data", stands(losses, 2.25)).fix.code == "follow_example"
+    assert only("data", stands(losses, np.linspace(2.24, 2.4, 200))).fix.code == "check_labels"

@@ -45,6 +45,15 @@ def test_a_loss_that_wanders_while_held_back_data_stands_comes_of_sorted_example
     assert "shuffle" not in [each.fix.code for each in told]
 
 
+def test_swings_of_what_is_next_to_nothing_come_of_no_order():
+    time = np.arange(240)
+    swings = np.exp(1.2 * np.sin(0.09 * time + 0.0008 * time**2)) * noise(240, 0.1)
+    losses = 1e-4 * swings + 2.0 * np.exp(-0.3 * time)
+    looks = np.where(np.arange(240) % 20 == 19, 1.4, np.nan)
+
+    assert asked("data", recorded(losses, scalars={"val_loss": looks})) == []
+
+
 def test_a_held_back_loss_that_is_thrown_with_the_training_loss_goes_along():
     time = np.arange(240)
     losses = np.exp(1.2 * np.sin(0.09 * time + 0.0008 * time**2)) * noise(240, 0.1)
@@ -85,3 +94,14 @@ def test_a_weight_that_was_written_to_is_no_change_of_the_data():
     told = asked("data", recorded(losses, weight_l2=weights, update_l2=1e-3))
 
     assert told == []
+
+
+def test_a_regression_that_explained_its_targets_and_no_longer_does_gets_others():
+    # Targets far from zero cost so much at first that what they cost now is a little of it.
+    losses = np.concatenate([falling(100, start=9.0, end=0.2, pace=0.2), 0.7 * noise(60, 0.1, 2)])
+    told = recorded(losses, act_std=np.where(np.arange(160) < 105, 0.7, 0.05))
+
+    found = only("data", told)
+
+    assert (found.since_step, found.fix.code) == (100, "check_labels")
+    assert asked("data", recorded(losses, act_std=0.7)) == []

@@ -146,3 +146,19 @@ def test_a_step_that_threw_the_weights_explains_labels_that_seem_wrong_since():
 
     assert names([skipped, found("data", 270)]) == ["spike"]
     assert names([skipped, found("data", 0)]) == ["data"]
+
+
+def test_a_step_that_struck_a_sound_run_explains_what_is_read_off_the_whole_of_it():
+    """Rate and labels are doubted from the first step on, though the run had learned."""
+    skip = Fix("rewind_and_skip", {"step": 200})
+    sound = found("spike", 200, fix=skip)
+    sound.evidence["sound_before"] = True
+    labels = found("data", 0)
+    labels.evidence["loss_fall"] = 0.01
+
+    back = found("diverging", 150)
+    back.evidence["held_back_rise"] = 4.0
+
+    assert names([found("lr-high", 3), labels, sound]) == ["spike"]
+    assert names([back, sound]) == ["spike"]
+    assert names([found("lr-high", 3), found("spike", 200, fix=skip)]) == ["lr-high"]

@@ -65,7 +65,23 @@ def test_scores_behind_a_sigmoid_are_told_while_the_loss_falls_towards_a_floor_i
     facts = {"output": {"shape": [32, 9], "min": 0.1, "max": 0.9}, "final_module": "Sigmoid"}
     losses = np.linspace(2.2, 1.5, 200)  # it cannot fall below 1.37
 
-    assert only("loss-pairing", recorded(losses, facts=facts)).fix.code == "remove_softmax"
+    for points in (35, 200):  # there is nothing to wait for
+        found = only("loss-pairing", recorded(losses[:points], facts=facts))
+        assert found.fix.code == "remove_softmax"
     # Bounds that leave much to be won may be meant: two scores of a tanh, say.
     wide = {"output": {"shape": [32, 2], "min": -0.9, "max": 0.9}, "final_module": "Tanh"}
     assert asked("loss-pairing", recorded(losses / 2.2 * 0.75, facts=wide)) == []
+
+
+def test_behind_a_relu_a_cross_entropy_that_falls_by_the_classes_left_is_told_on():
+    facts = {"output": {"shape": [64, 5], "min": 0.0, "max": 1.4}, "final_module": "ReLU"}
+    losses = np.linspace(1.63, 0.7, 200)
+
+    assert only("loss-pairing", recorded(losses, facts=facts)).fix.code == "remove_softmax"
+
+
+def test_outputs_beyond_the_bounds_show_that_what_is_called_last_is_not():
+    losses = falling(120, start=2.25, end=1.6, pace=0.1)
+    facts = {"output": {"shape": [32, 9], "min": -2.2, "max": 3.1}, "final_module": "Tanh"}
+
+    assert asked("loss-pairing", recorded(losses, facts=facts)) == []

@@ -68,3 +68,10 @@ def test_a_loss_that_may_fall_below_zero_beside_one_that_rises_is_of_another_kin
         "match_loss"
     )
     assert asked("loss-pairing", both(below, below + 0.1, counts)) == []
+
+
+def test_a_held_back_loss_that_falls_at_every_look_is_on_its_way():
+    losses = (8.5 + 1.0 * np.exp(-np.arange(64) / 15)) * noise(64, 0.05)
+
+    assert asked("loss-pairing", both(losses, np.linspace(2.8, 2.43, 64))) == []
+    assert asked("loss-pairing", both(losses, np.linspace(2.5, 2.45, 64)))

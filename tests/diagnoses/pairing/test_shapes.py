@@ -76,3 +76,17 @@ def test_inputs_with_a_large_part_in_common_pull_one_way_by_themselves():
     far = {**COLUMN, "input": {"mean": 20.0, "std": 1.0, "features_std_max": 1.0}}
 
     assert shapes(facts=far) == []
+
+
+def test_outputs_that_fitted_once_had_each_a_target_of_its_own():
+    time = np.arange(POINTS)
+    losses = np.select([time < 5, time < 40], [1.5, 0.2], 0.6) * LOSSES
+
+    assert shapes(losses=losses, act_std=np.where(time < 40, 0.9, 0.03)) == []
+    assert shapes(losses=losses, act_std=np.where(time < 5, 0.9, 0.03))
+
+
+def test_first_steps_that_throw_the_weights_make_outputs_alike_as_well():
+    first = np.where(np.arange(POINTS) < 8, 0.3, 1e-3)[:, None] * np.full((1, 12), 4.0)
+
+    assert shapes(update_l2=first, weight_l2=4.0) == []

@@ -1,5 +1,5 @@
 import numpy as np
-from diagnoses.histories import asked, only
+from diagnoses.histories import asked, only, until
 
 from difflens.testing.histories import falling, network, recorded
 
@@ -40,3 +40,8 @@ def test_a_layer_that_speaks_or_was_made_small_itself_is_not():
 
 def test_a_held_back_loss_that_falls_on_needs_no_help():
     assert asked("loss-pairing", coder(held_back=np.linspace(1.1, 0.3, POINTS))) == []
+
+
+def test_a_term_that_rules_is_told_before_the_layer_is_all_but_silent():
+    assert only("loss-pairing", until(coder(left=0.15, pull=60.0), 62)).fix.code == "scale_penalty"
+    assert asked("loss-pairing", until(coder(left=0.15, pull=10.0), 62)) == []

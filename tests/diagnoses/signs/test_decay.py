@@ -39,3 +39,15 @@ def test_first_steps_as_large_as_the_weights_are_those_of_decay_where_rate_times
                        optimizer={"name": "AdamW", "weight_decay": 60.0})  # fmt: skip
 
     assert decay_that_wins(sight(history)) == told
+
+
+def test_weights_that_each_first_step_makes_smaller_were_not_torn_by_it():
+    time = np.arange(60)
+    drawn, torn = 8 * np.maximum(0.7**time, 0.26), np.where(time < 1, 8.0, 8.0 * 0.26)
+    steps = 8 * 0.46
+
+    drawn_in, thrown = (sight(recorded(level(60), weight_l2=each, update_l2=steps))
+                        for each in (drawn, torn))  # fmt: skip
+
+    assert weaker_penalty(drawn_in).code == "scale_penalty"
+    assert weaker_penalty(thrown) is None

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from difflens.diagnoses.signs.held_back import has_followed, held_back_loss, is_by_heart, is_flat
+from difflens.diagnoses.signs.held_back import (
+    has_followed,
+    held_back_loss,
+    is_by_heart,
+    is_flat,
+    left_behind,
+    worse_than_guessing,
+)
 from difflens.diagnoses.signs.losses import Losses
 from difflens.testing.histories import falling, recorded
 
@@ -42,3 +49,15 @@ def test_guessing_is_beaten_by_less_than_the_start_of_a_regression(start, follow
     history = recorded(np.full(80, start), facts=facts, scalars={"val_loss": held})
 
     assert has_followed(Losses.of(history, "loss"), held_back_loss(history)) is followed
+
+
+@pytest.mark.parametrize(("end", "told"), [(0.01, True), (-0.6, False)])
+def test_of_a_training_loss_below_zero_no_held_back_loss_is_a_share(end, told):
+    held = np.where(np.arange(200) % 20 == 19, 1.1, np.nan)
+    facts = {"output": {"shape": [48, 2], "min": -0.5, "max": 0.5}}
+    losses = end + (0.7 - end) * np.exp(-0.05 * np.arange(200))
+    history = recorded(losses, facts=facts, scalars={"val_loss": held})
+    loss, held_back = Losses.of(history, "loss"), held_back_loss(history)
+
+    assert (left_behind(loss, held_back, 3.0, 0.0) is not None) is told
+    assert (worse_than_guessing(loss, held_back, 3.0) is not None) is told

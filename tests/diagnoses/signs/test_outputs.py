@@ -53,3 +53,11 @@ def test_a_first_loss_of_random_outputs_does_not_hide_what_is_learned_by_heart()
     history = recorded(losses, act_std=0.4, scalars={"val_loss": looks(np.full(160, 1.0))})
 
     assert holds_for_nothing(sight(history), 100) is not None
+
+
+def test_several_outputs_that_are_no_classes_may_hold_for_nothing_too():
+    several = {"output": {"shape": [64, 40], "min": -0.7, "max": 0.7}}
+    held_back = {"val_loss": looks(np.full(160, 1.0))}
+    history = recorded(level(160, at=1.0), act_std=0.4, scalars=held_back, facts=several)
+
+    assert holds_for_nothing(sight(history), 100) is not None

@@ -9,6 +9,8 @@ import numpy as np
 from ...runs import Fix, RunFinding
 from ..signs.decay import penalty_by
 from ..signs.radial import multiplied, swelling
+from ..signs.raising import sound_height
+from ..signs.rates import is_torn_by_momentum
 from ..signs.sight import Sight
 from ..signs.wording import above, finding
 from .stairs import stairs
@@ -45,7 +47,7 @@ def _turned(seen: Sight) -> list[RunFinding]:
             advice=["give the schedule the number of steps of this run",
                     "let the rate end at a floor above zero"],
             signs=[1.0],
-            fix=Fix("fix_schedule", {"hold": height / 2} if height > 0 else {}),
+            fix=Fix("fix_schedule", {"hold": sound_height(seen)} if height > 0 else {}),
         )
     ]  # fmt: skip
 
@@ -76,8 +78,8 @@ def _multiplied(seen: Sight) -> list[RunFinding]:
 def _swelling(seen: Sight) -> list[RunFinding]:
     """Find weights that grow exponentially along themselves: no gradient of data does that."""
     found = swelling(seen)
-    if found is None:
-        return []
+    if found is None or is_torn_by_momentum(seen):
+        return []  # what a heavy momentum threw goes on along itself
     return [
         finding(
             "diverging",

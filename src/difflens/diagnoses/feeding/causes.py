@@ -1,8 +1,8 @@
 """Why sound steps teach nothing: wrong labels, examples that are mixed up, a loss that broadcasts.
 
 A network that gets each example with a wrong label learns some of them by heart, so that its
-training loss parts from the held-back loss. One that gets no example whole (axes swapped, batches
-mixed, augmentation that leaves nothing) cannot even do that.
+training loss parts from the held-back loss, which rises. One that gets no example whole (axes
+swapped, batches mixed, augmentation that leaves nothing) cannot even do that.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 from ...runs import Fix
 from ..pairing.shapes import pull_apart
 from ..signs.held_back import held_back_loss
-from ..signs.losses import levels, output_shape
+from ..signs.losses import Losses, levels, output_shape
 from ..signs.outputs import explained
 from ..signs.sight import Sight
 
 _PARTS = 0.985  # training loss by held-back loss: below, some of it is learned by heart
 _LAST = 3  # held-back values
+_TOLD, _RISES = 0.99, 1.01  # held-back loss by guessing, and its latter half by its first
 _BETTER = 0.7  # of what the loss is now
 _CONSTANT = 0.02  # share of the targets explained by outputs that are all one number
 
@@ -41,9 +42,9 @@ _LABELS = Cause(
     Fix("check_labels"),
 )  # fmt: skip
 _EXAMPLES = Cause(
-    "not even by heart is anything learned: what reaches the output is not the example that the "
-    "label belongs to (a reshape for a transpose, batch and time swapped, augmentation that leaves "
-    "nothing), or labels are drawn anew each time",
+    "hardly anything is learned, and nothing by heart: what reaches the output is not the example "
+    "that the label belongs to (a reshape for a transpose, batch and time swapped, augmentation "
+    "that leaves nothing), or labels are drawn anew each time",
     ["follow one example with its label through augmentation and every reshape of the model",
      "give it alone and within a batch: in evaluation mode the outputs must be the same",
      "look at some examples with their labels, as the model gets them"],
@@ -69,7 +70,18 @@ def why_nothing_is_learned(seen: Sight) -> Cause:
         return _LABELS
     now = float(np.mean(loss.values[-loss.width :]))
     level = float(np.mean(held_back.values[-_LAST:]))
-    return _EXAMPLES if now > _PARTS * level else _LABELS
+    return _EXAMPLES if now > _PARTS * level or _some_holds(held_back, loss.reference) else _LABELS
+
+
+def _some_holds(held_back: Losses, usual: float) -> bool:
+    """Is held-back data answered a little better than by guessing, and no worse late than early?
+
+    Who learns wrong labels by heart is sure and wrong elsewhere, so that the held-back loss rises
+    as the training loss falls. Where it keeps a little, a little of each example gets through.
+    """
+    half = held_back.n // 2
+    early, late = (float(np.median(each)) for each in np.split(held_back.values, [half]))
+    return late < min(_TOLD * usual, _RISES * early)
 
 
 def _was_better(seen: Sight) -> bool:

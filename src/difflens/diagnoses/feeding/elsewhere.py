@@ -7,6 +7,7 @@ from ..signs.held_back import (
     Behind,
     has_followed,
     has_soured,
+    has_stayed,
     held_back_loss,
     is_outsize,
     left_behind,
@@ -29,6 +30,8 @@ def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = _behind(loss, held_back, limit)
     if found is None or loss.fall < limit["blind_fall"] or has_soured(loss, held_back):
         return []
+    if has_stayed(loss, held_back):
+        return []  # it was about where training began: what was learned was learned by heart
     outsize = is_outsize(loss, held_back)
     return [
         finding(

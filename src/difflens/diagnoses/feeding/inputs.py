@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...runs import Fix, RunFinding
+from ..signs.adaptive import is_replaced_by_rate
 from ..signs.harms import Harm, broke, crawls, rests, rose, stood, stuck
 from ..signs.held_back import held_back_loss
 from ..signs.inputs import are_alike, input_size, swell, target_size
@@ -59,6 +60,8 @@ def unscaled(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     if not seen.loss.n and spread < _HUGE:
         return []  # before any step, sound weights make no infinities of such inputs
+    if is_replaced_by_rate(seen):
+        return []  # one step makes weights anew, whatever the inputs are
     targets = target_size(seen)
     large = targets is not None and targets >= limit["scale"]
     return [

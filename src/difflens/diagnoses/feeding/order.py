@@ -6,10 +6,11 @@ import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
-from ..signs.leaps import SOON, leap, stays_out, update_before
+from ..signs.leaps import SOON, Leap, leap, stays_out, update_before
 from ..signs.limits import Limits
 from ..signs.losses import Losses
 from ..signs.outliers import outlier
+from ..signs.outputs import explained
 from ..signs.sawtooth import sawtooth
 from ..signs.sight import Sight
 from ..signs.succession import Succession, goes_apart, succession
@@ -17,7 +18,9 @@ from ..signs.wording import above, finding
 from ..signs.writes import writes
 
 _NEXT = 1  # steps between a write to the weights and what the loss makes of it
+_SOMETHING = 0.01  # of the start
 _FORGOTTEN = 30.0  # times the start, or guessing: what is forgotten costs less
+_EXPLAINED = 0.5  # share of a regression's targets: something was learned
 _EARLY = 5  # part of the run in which levels fall too fast to be compared: the first fifth
 _AROUND, _LOOKS = 4, 4  # points on either side of a look, and how many looks must have them
 
@@ -32,6 +35,8 @@ def _succeed(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = succession(seen.loss) if seen.loss.n >= limit["order_points"] else None
     if found is None or _rate_rises(seen) or _steps_are_large(seen, limit):
         return []
+    if seen.loss.values[seen.loss.n // 2 :].max() < _SOMETHING * seen.loss.size:
+        return []  # what is forgotten costs something again: these are swings of next to nothing
     told = _repeats(found, limit) or _wanders(seen, found, limit)
     if not told:
         return []
@@ -140,6 +145,19 @@ def _is_thrown(loss: Losses) -> bool:
     return float(loss.values.max()) > _FORGOTTEN * max(loss.size, loss.chance or 0.0)
 
 
+def _is_constant(seen: Sight, found: Leap | None, limit: Limits) -> bool:
+    """Do a regression's outputs explain nothing any more, that explained most before the leap?
+
+    Where it began says little of such a loss: targets far from zero cost much at first.
+    """
+    if found is None or seen.loss.chance is not None:
+        return False
+    before, now = explained(seen, until=found.step), explained(seen)
+    if before is None or now is None:
+        return False
+    return before > _EXPLAINED and now < limit["explained"]
+
+
 def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that leapt where no step was large, and stays out: what comes in is new to it.
 
@@ -148,7 +166,8 @@ def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """
     loss = seen.loss
     found = leap(loss, limit) if loss.start > 0 else None
-    if found is None or not stays_out(loss, found.at, int(limit["stay"]), limit["level"]):
+    level = 0.0 if _is_constant(seen, found, limit) else limit["level"]
+    if found is None or not stays_out(loss, found.at, int(limit["stay"]), level):
         return []
     grows = float(np.median(loss.values[found.at :][-4:])) > 2 * float(loss.values[found.at])
     size, _, _ = update_before(seen, found.step)

@@ -9,6 +9,7 @@ from ..signs.losses import Losses
 from .causes import Cause
 
 _UNLEARNED = 0.45  # best held-back loss by guessing: stopping there leaves about half unlearned
+WORTHLESS = 0.8  # the same: next to guessing, so that stopping there gives next to nothing
 _SUFFERS = 1.1  # times the best held-back loss
 _BY_HEART = 0.45  # training loss by the best held-back loss, when that begins to suffer
 _AROUND = 10  # points on each side of a step
@@ -21,11 +22,20 @@ def too_little(loss: Losses, held_back: Losses, usual: float, harmless: float) -
 
     Noise in the targets holds a held-back loss up as well, and no data takes it away. But it harms
     as soon as it is fitted, when the training loss is still half of the held-back loss. Examples
-    that are merely few are learned by heart first: up to then some of it holds for others.
+    that are merely few are learned by heart first: up to then some of it holds for others. Where
+    nothing ever held for others, that order says nothing, and there is nothing to stop at.
     """
     low = float(held_back.values.min())
-    if low < _UNLEARNED * usual or _when_it_suffers(loss, held_back) > _BY_HEART * low:
+    if low < _UNLEARNED * usual:
         return None
+    if low < WORTHLESS * usual and _when_it_suffers(loss, held_back) > _BY_HEART * low:
+        return None
+    return get_more(loss, held_back, usual, harmless)
+
+
+def get_more(loss: Losses, held_back: Losses, usual: float, harmless: float) -> Cause:
+    """Tell to get more data, and how much."""
+    low = float(held_back.values.min())
     factor = _more(loss, held_back, usual, harmless)
     return Cause(
         f"the data is too little for what is to be learned: at its best the held-back loss was "

@@ -146,25 +146,46 @@ def _explains(cause: RunFinding, effect: RunFinding) -> bool:
         return cause.fix == effect.fix and cause is not effect
     if cause.severity == "info" or effect.name not in EXPLAINS.get(cause.name, set()):
         return False
-    if cause.name == "spike" and not _throws(cause, effect):
+    if not _may_bring(cause, effect):
         return False
-    if "diverging" in {cause.name, effect.name} and not _of_a_trend(cause, effect):
-        return False
-    if cause.since_step is None or effect.since_step is None or effect.name in _TIMELESS:
+    if effect.name in _TIMELESS or _struck_before(cause, effect):
+        return True
+    if cause.since_step is None or effect.since_step is None:
         return True
     slack = {"spike": _LEAP, "diverging": _TREND}.get(effect.name, _SLACK)
     return cause.since_step <= effect.since_step + slack
+
+
+def _may_bring(cause: RunFinding, effect: RunFinding) -> bool:
+    """May the one bring the other by what each of them is, whenever they were seen?"""
+    if cause.name == "spike" and not _throws(cause, effect):
+        return False
+    if _struck_before(effect, cause):
+        return False  # until that step nothing was wrong
+    return "diverging" not in {cause.name, effect.name} or _of_a_trend(cause, effect)
 
 
 def _throws(spike: RunFinding, effect: RunFinding) -> bool:
     """Has a leap a cause of its own? Without one it explains nothing, with one no older data."""
     if not _is_told(spike, "rewind_and_skip"):
         return False
-    if effect.name != "data":
+    if effect.name != "data" or _struck_before(spike, effect):
         return True
     if spike.since_step is None or effect.since_step is None:
         return False
     return spike.since_step < effect.since_step
+
+
+def _struck_before(spike: RunFinding, other: RunFinding) -> bool:
+    """Did one step strike a run that had learned, and lost nothing, before the other can be true?
+
+    A rate is too high from the first step on, and labels say nothing from the first batch on: such
+    findings are read off the whole run, and their date says nothing of what came first. A loss
+    that climbs back for no reason that is told is dated to its lowest level, and has a reason here.
+    """
+    read_off = {"data": "loss_fall", "diverging": "held_back_rise"}.get(other.name)
+    whole = other.name == "lr-high" or (read_off is not None and read_off in other.evidence)
+    return spike.name == "spike" and spike.evidence.get("sound_before") is True and whole
 
 
 def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:

@@ -84,6 +84,8 @@ def _has_learned(seen: Sight) -> bool:
         if loss is None or not loss.n:
             continue
         began = max(loss.reference, float(np.median(loss.values[: loss.width])))
+        if loss.reference == loss.chance:
+            began = loss.reference  # large first outputs need only shrink to cost no more
         if began - loss.now > _LEARNED * max(abs(began), 2 * apart):
             return True
     return False

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from ...runs import Fix, RunFinding
-from ..signs.harms import crawls, rests
+from ..signs.harms import Harm, crawls, rests
 from ..signs.limits import Limits
 from ..signs.losses import Losses
-from ..signs.outputs import explained
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
 # Between which two numbers a non-linearity keeps what it gives.
-_ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
+ENDS = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0),
          "Hardtanh": (-1.0, 1.0), "Softsign": (-1.0, 1.0), "ReLU6": (0.0, 6.0),
          "ReLU": (0.0, inf)}  # fmt: skip
-_LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
+LOW = 0.1  # of the start: where some classes are lost, the rest can be learned well
 _HIGH_FLOOR = 0.5  # of guessing: bounds that leave so little to win do harm before it is won
+_BINARY = 1.3  # times ln 2, what each of several yes-or-no answers costs at the start
 _TINY = 1e-4  # of the weights
 _FIRST = 3  # points of a gradient, at the start and of late
 # What has no weights and leaves scores as large as they are.
@@ -36,14 +36,14 @@ def squashed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """
     final, loss = str(seen.history.fact("final_module") or ""), seen.loss
     # Of what is not known by its name only the loss tells that it bounds anything.
-    least = (1 if final in _ENDS else 2) * limit["squashed_points"]
-    reach = _reach(seen, final) if loss.n >= least and _is_entropy(loss) else None
-    if reach is None or _hardly_steps(seen):
+    least = int((1 if final in ENDS else 2) * limit["squashed_points"])
+    reach = _reach(seen, final) if is_entropy(loss) else None
+    if reach is None or hardly_steps(seen):
         return []
     floor = log1p(round(exp(loss.chance or 0.0) - 1) * exp(-reach))
-    told = rests(loss, least, _LOW)
-    if told is None and final in _ENDS and floor > _HIGH_FLOOR * (loss.chance or 0.0):
-        told = crawls(loss, 2 * least)  # it may fall for long towards a floor that it cannot pass
+    told = rests(loss, least, LOW)
+    if told is None and final in ENDS:
+        told = _held_up(loss, floor, reach, limit)
     if told is None or float(loss.values.min()) < floor - 1e-3:
         return []
     return [
@@ -57,11 +57,25 @@ def squashed(seen: Sight, limit: Limits) -> list[RunFinding]:
             cause=f"cross entropy wants scores of any size and sign; {final} takes that from them",
             advice=[f"take {final} off the end of the model, and give the loss what is before it",
                     "where it is meant (cosines), divide what it gives by a temperature of 0.1"],
-            signs=[above(loss.now, _LOW * loss.start)],
+            signs=[above(loss.now, LOW * loss.start)],
             layers=seen.layers.last,
             fix=Fix("remove_softmax"),
         )
     ]  # fmt: skip
+
+
+def _held_up(loss: Losses, floor: float, reach: float, limit: Limits) -> Harm | None:
+    """Is a loss that falls still high, where what is last must hold it up?
+
+    It may fall for long towards a floor that it cannot pass: where the floor is high by itself,
+    and no binary loss begins like that, there is nothing to wait for. Behind a ReLU there is no
+    floor, but it falls by the classes that are left.
+    """
+    guessing = loss.chance or 0.0
+    if floor > _HIGH_FLOOR * guessing:
+        sure = guessing > _BINARY * log(2)
+        return crawls(loss, int(limit["floor_points"] if sure else 2 * limit["squashed_points"]))
+    return crawls(loss, int(2 * limit["squashed_points"])) if reach == inf else None
 
 
 def of_one(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -151,9 +165,9 @@ def _reach(seen: Sight, final: str) -> float | None:
     unit length, as cosines are: of these two scores lie sqrt(classes/(classes - 1)) apart, where
     all the others are equal.
     """
-    if final in _ENDS:
-        low, high = _ENDS[final]
-        return high - low
+    if final in ENDS:
+        low, high = ENDS[final]
+        return high - low if is_last(seen, final) else None
     classes = round(exp(seen.loss.chance or 0.0))
     known = {layer.kind for layer in seen.history.info.layers}
     passes = any(each in final.lower() for each in _PASSES)
@@ -169,46 +183,22 @@ def _within_one(seen: Sight) -> bool:
     return len(ends) == 2 and -1 <= ends[0] < 0 < ends[1] <= 1
 
 
-def bounded(seen: Sight, limit: Limits) -> list[RunFinding]:
-    """Find the outputs of a regression kept within bounds that its targets leave.
-
-    The loss rests with most of the targets unexplained, though the steps go on. Outputs that may
-    be as their targets are (pixels behind a sigmoid) explain the most of them by then.
-    """
-    final, loss = str(seen.history.fact("final_module") or ""), seen.loss
-    if final not in _ENDS or loss.n < limit["bounded_points"] or _is_entropy(loss):
-        return []
-    told, part = rests(loss, limit["bounded_points"], _LOW), explained(seen)
-    if told is None or part is None or part > limit["explained"] or _hardly_steps(seen):
-        return []
-    low, high = _ENDS[final]
-    return [
-        finding(
-            "loss-pairing",
-            "warning",
-            f"the outputs pass through {final}, which keeps them between {low:g} and {high:g}, "
-            f"they explain {part:.0%} of the targets, and {told.said}",
-            {"final_module": final, "explained": part, "explained_threshold": limit["explained"],
-             "loss_fall": loss.fall, "points": loss.n},
-            since=int(loss.steps[0]),
-            cause="targets that lie beyond those bounds cannot be reached, however long it trains",
-            advice=[f"take {final} off the end of the model",
-                    "or scale the targets into its bounds"],
-            signs=[above(1 - part, 1 - limit["explained"])],
-            layers=seen.layers.last,
-            fix=Fix("remove_softmax"),
-        )
-    ]  # fmt: skip
+def is_last(seen: Sight, final: str) -> bool:
+    """Do the first outputs keep to the bounds? What is called last may not be the last to work."""
+    output: Any = seen.history.fact("output")
+    ends = [output.get(key) for key in ("min", "max")] if isinstance(output, dict) else []
+    low, high = ENDS[final]
+    return all(low <= each <= high for each in ends if isinstance(each, (int, float)))
 
 
-def _hardly_steps(seen: Sight) -> bool:
+def hardly_steps(seen: Sight) -> bool:
     """Are the steps so small that any loss would rest?"""
     typical = seen.layers.typical_update
     known = np.zeros(0) if typical is None else typical[np.isfinite(typical)]
     return len(known) > 0 and float(np.median(known)) < _TINY
 
 
-def _is_entropy(loss: Losses) -> bool:
+def is_entropy(loss: Losses) -> bool:
     """Does it begin as a cross entropy must: no farther from guessing than outputs lie apart?"""
     if loss.chance is None or loss.spread is None or not loss.n:
         return False

@@ -21,6 +21,7 @@ from ..signs.wording import above, finding
 _UNITS = 0.02  # of the training loss: less, and one of them is in other units
 _LARGE = 0.1  # of the weights: a step that is too large
 _STILL = 0.05  # of its level: what a held-back loss that rests moves in all
+_LOOKS = 10  # held-back values over which a fall is measured
 _BEGAN = 3.0  # times the start of the training loss: more than any example cost there
 
 
@@ -72,7 +73,10 @@ def _collapsed(loss: Losses, held_back: Losses, found: Proportions, limit: Limit
 def _rests_below(seen: Sight, found: Proportions, limit: Limits) -> str | None:
     """Say so where both losses rest high, the held-back one a small part of the training loss."""
     told = rests(seen.loss, limit["kinds_points"])
-    if told is None or found.most > 1 / limit["kinds_times"] or found.fall > limit["kinds_gain"]:
+    if told is None or found.most > 1 / limit["kinds_times"]:
+        return None
+    # What falls by some at every look is on its way, and a few looks are not all it will gain.
+    if found.fall > limit["kinds_gain"] * min(found.looks / _LOOKS, 1.0):
         return None
     if is_a_sum(found.middle, seen.history) or found.middle < _UNITS:
         return None

@@ -19,7 +19,7 @@ from ...runs import Fix, RunFinding
 from ..signs.harms import rose
 from ..signs.inputs import input_size
 from ..signs.limits import Limits
-from ..signs.losses import output_shape
+from ..signs.losses import levels, output_shape
 from ..signs.outputs import explained
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
@@ -34,6 +34,8 @@ _RECENT = 20  # points of a spread
 _KEPT, _SOON = 0.5, 10  # of the product of all weights, so many points after outputs became alike
 _RANGE = 5.0  # deviations between the least and the largest of a batch, at most
 _OFF = 10.0  # spread or mean of inputs beyond which their common part rules every gradient
+_FITTED, _FIT = 10, 0.3  # points, and the share of the targets that outputs explained over them
+_THROWN, _LARGE = 5, 0.1  # first steps, and of the weights: more throws them anywhere
 _BY_LOSS = 1.5  # times the swings of the loss: less, and single examples make both
 
 
@@ -49,14 +51,15 @@ def every_target(seen: Sight, limit: Limits) -> list[RunFinding]:
     loss = seen.loss
     if loss.n < limit["shapes_points"] or not _may_broadcast(seen) or seen.is_warming_up:
         return []
+    if _has_explained(seen) or _was_thrown(seen) or rose(loss, 1.5) is not None:
+        return []
     part, left, swing = explained(seen), _left(seen, limit), _swing(seen)
-    if part is None or left is None or swing is None or rose(loss, 1.5) is not None:
+    if part is None or left is None or swing is None or part > limit["shapes_explained"]:
         return []
-    if part > limit["shapes_explained"] or left > limit["shapes_left"]:
+    if left > limit["shapes_left"]:
         return []
-    if swing.alike < limit["shapes_alike"] or swing.size < limit["shapes_swing"]:
-        return []
-    if swing.size < _BY_LOSS * _noise(np.log(loss.values[loss.n // 2 :])):
+    least = max(limit["shapes_swing"], _BY_LOSS * _noise(np.log(loss.values[loss.n // 2 :])))
+    if swing.alike < limit["shapes_alike"] or swing.size < least:
         return []
     return [
         finding(
@@ -93,6 +96,25 @@ def _may_broadcast(seen: Sight) -> bool:
     several = len(shape) > 1 and shape[0] >= _BATCH and int(seen.layers.trained.sum()) >= _LAYERS
     usual = size is None or size < _OFF
     return several and shape[-1] == 1 and usual and bool((seen.loss.values > 0).all())
+
+
+def _has_explained(seen: Sight) -> bool:
+    """Did outputs fit once? Then each was held against its own target, and those have changed."""
+    spread, values = seen.layers.field("act_std"), seen.history.course.scalar("loss")
+    if spread is None or values is None:
+        return False
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        variance = spread[:, -1].astype(np.float64) ** 2
+        shares = variance / (variance + values)
+    course = levels(shares[np.isfinite(shares)], _FITTED)
+    return len(course) > 0 and float(course.max()) > _FIT
+
+
+def _was_thrown(seen: Sight) -> bool:
+    """Were the first steps so large that units saturated? Then outputs are alike by their doing."""
+    typical = seen.layers.typical_update
+    first = np.zeros(0) if typical is None else typical[:_THROWN][np.isfinite(typical[:_THROWN])]
+    return len(first) > 0 and float(np.median(first)) > _LARGE
 
 
 def _left(seen: Sight, limit: Limits) -> float | None:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 _FIRST, _RECENT = 3, 20  # points of a spread: when it is first known, and of late
 _KEPT = 0.5  # of its weights: a layer with less was made small itself
-_LOOKS, _STILL = 4, 0.05  # held-back looks, and what they may fall over the latter half
+_LOOKS, _STILL = 3, 0.05  # held-back looks, and what they may fall over the latter half
+_OUTWEIGHED, _EASE = (
+    0.25,
+    1.7,
+)  # of the pull at most, where a term rules; then so much less is asked
 _PART = 0.3  # of the gradient: what a term may pull with that is to hold, not to rule
 _HIGH = 10.0  # times guessing, or the usual: outputs that begin so large shrink by themselves
 
@@ -38,9 +42,7 @@ class Silenced(NamedTuple):
 
 def silenced(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find layers whose outputs went to nothing while those of the network did not."""
-    if seen.loss.n < limit["silenced_points"] or not _stands(seen):
-        return []
-    found = _silenced(seen, limit)
+    found = _silenced(seen, limit) if _stands(seen) else None
     if found is None:
         return []
     factor = _PART * found.pull
@@ -90,16 +92,23 @@ def _silenced(seen: Sight, limit: Limits) -> Silenced | None:
     known = [i for i in range(spread.shape[1]) if np.isfinite(spread[:, i]).sum() > _RECENT]
     if len(known) < 2:
         return None
-    out = _late(spread[:, known[-1]])
-    found = [(_left(spread[:, i], weights[:, i]), out / _late(spread[:, i]), i) for i in known[:-1]]
-    silent = sorted(each for each in found
-                    if each[0] < limit["silenced"] and each[1] > limit["silenced_gap"])  # fmt: skip
-    if not silent or not all(gradients[-1, i] > 0 for _, _, i in silent):
-        return None  # no gradient: these are dead
-    left, gap, at = silent[0]
     first = np.nan_to_num(gradients[0], posinf=0.0)
-    pull = float(first[known[-1]]) / max(float(first[: at + 1].max()), 1e-30)
-    names = [seen.history.info.layers[i].name for _, _, i in silent]
+    out, kept = spread[:, known[-1]], _left(spread[:, known[-1]], weights[:, known[-1]])
+    found = []
+    for i in known[:-1]:
+        pull = float(first[known[-1]]) / max(float(first[: i + 1].max()), 1e-30)
+        ease = _EASE if pull < _OUTWEIGHED * limit["pull"] else 1.0
+        left, gap = _left(spread[:, i], weights[:, i]), _late(out) / _late(spread[:, i])
+        # Sizes of layers differ by nature; where a term rules, outputs that stayed say enough.
+        gap = max(gap, kept / left) if ease > 1 else gap
+        few = seen.loss.n * ease < limit["silenced_points"]
+        if few or not left < ease * limit["silenced"] or not gap * ease > limit["silenced_gap"]:
+            continue
+        found.append((left, gap, i, pull))
+    if not found or not all(gradients[-1, i] > 0 for _, _, i, _ in found):
+        return None  # no gradient: these are dead
+    left, gap, _, pull = min(found)
+    names = [seen.history.info.layers[i].name for _, _, i, _ in sorted(found)]
     return Silenced(names, left, gap, pull) if 0 < pull < limit["pull"] else None
 
 

@@ -10,11 +10,13 @@ from .sight import Sight
 
 _LOST = 0.5  # of their first size: what decay of a usual strength leaves far behind a whole run
 _LOSING = 0.9  # the same, where what decay pulls is known to be more than what gradients do
+_OVER = 4.0  # rate times decay
 _STRONG = 1e-3  # a decay below it takes a thousandth a step at a rate of one
 _MORE = 3.0  # times the pull of the gradient: trained weights rest where both are alike
 _POINTS = 10
 _COLLAPSED = 0.2  # of their first size
 _BESIDE = 1.5  # times what decay takes in a step: the gradient makes no more of it
+_FIRST, _SHRINK = 3, 0.95  # steps, and what each leaves of the weights where they are taken away
 _RUNS = 5  # of this length: what a sound penalty takes to halve weights that nothing else holds
 
 
@@ -28,6 +30,8 @@ def decay_that_wins(seen: Sight) -> float | None:
     given, weights = seen.history.info.optimizer.get("weight_decay"), seen.layers.weights
     if not isinstance(given, (int, float)) or given < _STRONG or weights is None:
         return None
+    if overdone(seen) is not None:
+        return float(given)
     trained = weights[:, seen.layers.trained]
     if len(trained) < 2 or not trained.size or not (trained[0] > 0).all() or _is_torn(seen):
         return None
@@ -41,7 +45,9 @@ def collapsed(seen: Sight) -> float | None:
     """Give what is left of the matrices where they lost four fifths, whatever took it.
 
     A penalty in the loss does what decay does, and no optimiser tells of it. Healthy weights keep
-    more than half; those that a huge first step threw up are measured from before it.
+    more than half; those that a huge first step threw up are measured from before it. Where each of
+    the first steps made them smaller, these tore nothing (steps across weights make them larger),
+    and half is enough: a pull of one size whatever the weights ends where it overshoots zero.
     """
     weights = seen.layers.weights
     if weights is None or len(weights) < _POINTS:
@@ -49,7 +55,10 @@ def collapsed(seen: Sight) -> float | None:
     trained = weights[:, seen.layers.trained]
     if not trained.size or not (trained[0] > 0).all():
         return None
-    left = float(median(trained[-1] / trained[0], axis=0))
+    with np.errstate(all="ignore"):
+        left = float(median(trained[-1] / trained[0], axis=0))
+    if _is_drawn_in(seen):
+        return left if left < _LOST else None
     return left if left < _COLLAPSED and not _is_torn(seen) else None
 
 
@@ -78,6 +87,20 @@ def penalty_by(seen: Sight, pace: float) -> Fix:
     return Fix("scale_penalty", {"factor": float(f"{np.log(2) / (_RUNS * steps * pace):.2g}")})
 
 
+def overdone(seen: Sight) -> float | None:
+    """Give how many times the weights decay takes in a step, where they grow by it for certain.
+
+    w - t w is larger than w beyond t = 2, and beyond nearly 4 where momentum holds it back. So it
+    is where decay is decoupled (AdamW), and where gradients are not scaled (SGD).
+    """
+    given, rates = seen.history.info.optimizer, seen.lr
+    decay, name = given.get("weight_decay"), str(given.get("name", "")).lower()
+    taken = _taken(seen)
+    if name == "sgd" and isinstance(decay, (int, float)) and rates is not None and len(rates):
+        taken = float(np.nan_to_num(rates[0])) * float(decay)
+    return taken if taken > _OVER else None
+
+
 def _is_torn(seen: Sight) -> bool:
     """Were the first steps half as large as the weights? What is left then is their work.
 
@@ -86,6 +109,17 @@ def _is_torn(seen: Sight) -> bool:
     typical = seen.layers.typical_update
     first = 0.0 if typical is None else float(np.nan_to_num(typical[:3]).max(initial=0.0))
     return first > max(_LOST, _BESIDE * _taken(seen))
+
+
+def _is_drawn_in(seen: Sight) -> bool:
+    """Did each of the first steps make most matrices smaller?"""
+    after = seen.layers.field("weight_l2")
+    if after is None or len(after) <= _FIRST:
+        return False
+    sizes = after[: _FIRST + 1, seen.layers.trained]
+    with np.errstate(all="ignore"):
+        kept = sizes[1:] / sizes[:-1]
+    return bool(sizes.size and (median(kept, axis=1) < _SHRINK).all())
 
 
 def _taken(seen: Sight) -> float:

@@ -18,6 +18,7 @@ _LEAST = 3  # matrices of which fading can be told
 _POINTS = 10  # over which gradients must have been zero
 _LOUD = 10.0  # times what is faint: a layer that gets its gradient
 _SLOPE = 1e-3  # of the slope that a loss of such a size can have: batches leave a tenth and more
+_STEPS, _THROWN = 3, 0.1  # first steps, and what of a layer's weights a large one changes
 FIRST = "first"  # the kind of harm by which gradients before the first update are judged
 
 
@@ -57,6 +58,22 @@ def faded(ratios: Any, strongest: int, most: float, *, beside: list[int]) -> lis
     return [i for i in way if ratios[i] < most and not (loud and loud[0] < i)]
 
 
+def is_work_of_steps(seen: Sight, columns: Any, places: list[int], most: float) -> bool:
+    """Did these layers get gradients like others at first, and were first steps large somewhere?
+
+    What depth takes from gradients it takes before the first update. Where steps threw weights
+    to where little passes back, these are the fault.
+    """
+    gradient, updates = seen.layers.gradient, seen.layers.update
+    if gradient is None or updates is None or not places:
+        return False
+    first = gradient[0, columns]
+    steps = np.nan_to_num(updates[:_STEPS][:, columns])
+    if not np.isfinite(first).all() or not first.max() > 0 or steps.max(initial=0.0) < _THROWN:
+        return False
+    return bool((first[places] >= _LOUD * most * first.max()).all())
+
+
 def tiny(seen: Sight, least: float, columns: Any) -> list[int]:
     """Give the places of matrices that start far too small, where most do and no norm mends it."""
     scales = initial_scales(seen.layers)
@@ -74,7 +91,19 @@ def has_sigmoids(seen: Sight) -> bool:
     if gates(seen.layers, columns):
         return False
     kinds = [layer.activation for layer in seen.history.info.layers if layer.role != "bias"]
+    if not any(kinds) and len(columns) > _LEAST:
+        return are_the_models(seen)
     return sum("igmoid" in kind for kind in kinds) >= _LEAST
+
+
+def are_the_models(seen: Sight) -> bool:
+    """Are sigmoids all non-linearities of the model?
+
+    Behind a norm, a pool or a sum one belongs to no layer, and is known of the model alone.
+    """
+    named: Any = seen.history.fact("activations")
+    known = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
+    return bool(known) and all("igmoid" in each for each in known)
 
 
 def is_faint_at_the_end(seen: Sight, slope: float) -> bool:

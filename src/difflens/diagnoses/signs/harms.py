@@ -89,7 +89,20 @@ def lost(loss: Losses, times: float) -> Harm | None:
         return None
     level = min(loss.reference, float(loss.values[0]))
     fell = (level - float(np.mean(loss.values[-loss.width :]))) / max(abs(level), 1e-300)
-    return None if fell > _RECOVERED else told
+    return None if fell > _RECOVERED else _dated_behind(loss, times, level, told)
+
+
+def _dated_behind(loss: Losses, times: float, level: float, told: Harm) -> Harm:
+    """Date a rise behind the last stretch in which the run had learned: that one stands.
+
+    First steps threw many a loss up that came down, and was lost hundreds of steps later.
+    """
+    learned = np.flatnonzero(levels(loss.values, _MOST) < (1 - _RECOVERED) * level)
+    if not len(learned) or level <= 0:
+        return told
+    last = int(learned[-1])
+    behind = last + int(np.argmax(loss.values[last:] > times * loss.start))
+    return told._replace(since=max(told.since, int(loss.steps[behind])))
 
 
 def rests(loss: Losses, least: int, low: float = _LOW) -> Harm | None:

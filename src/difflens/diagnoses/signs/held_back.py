@@ -21,9 +21,10 @@ _TOLD = 0.95  # the same of guessing, which nothing is below by chance
 _BETTER = 0.97  # of its best before: a held-back loss that is on its way down still
 _AROUND, _ALIKE = 10, 2.0  # points about the first held-back value, times as much or as little
 _NEAR = 3.0  # times the start of a training loss: a first held-back loss that is of its kind
+_STAYED = 2.0  # times the same: a held-back loss that was about there
 _LAST = 3  # values that say where it is
 _LOWER = 0.99  # of the look before: it gets better
-_LOOKS = 6  # looks after which a held-back loss should be below guessing
+_LOOKS = 6  # looks after which a held-back loss should be below guessing, or that tell a trend
 _WORSE, _SINKS = 1.3, 0.5  # times guessing; of its first value: one that comes down soon
 _SOURED = 1.3  # times its best
 _OUTSIZE = 10.0  # times guessing
@@ -105,6 +106,17 @@ def has_followed(loss: Losses, held_back: Losses) -> bool:
     return held_back.n > 0 and float(held_back.values.min()) < share * abs(loss.reference)
 
 
+def has_stayed(loss: Losses, held_back: Losses) -> bool:
+    """Was it about where training began, where nobody knows what guessing costs?
+
+    Without classes that is what targets vary by, in the few examples that are trained on more or
+    less than in others, and first outputs add to it. What is learned by heart leaves a held-back
+    loss there; data of another kind costs far more.
+    """
+    about = _STAYED * loss.size
+    return loss.chance is None and held_back.n > 0 and float(held_back.values.min()) < about
+
+
 def _begins_at_guessing(loss: Losses) -> bool:
     """Does training begin as a cross entropy in nats does, at guessing or somewhat above?"""
     return loss.chance is not None and 0.7 * loss.chance <= loss.start <= 10 * loss.chance
@@ -129,9 +141,10 @@ def are_comparable(loss: Losses, held_back: Losses) -> bool:
 def left_behind(loss: Losses, held_back: Losses, gap: float, share: float) -> Behind | None:
     """Give how high the held-back loss rests, where the training loss left it far behind.
 
-    It must not be on its way down: what is learned slowly holds for other data late.
+    It must not be on its way down: what is learned slowly holds for other data late. Of a loss
+    below zero nothing is a share.
     """
-    if held_back.n <= _LAST + 1 or loss.start <= 0 or loss.is_learned:
+    if held_back.n <= _LAST + 1 or loss.start <= 0 or loss.now < 0 or loss.is_learned:
         return None
     if not are_comparable(loss, held_back):
         return None
@@ -149,12 +162,17 @@ def worse_than_guessing(loss: Losses, held_back: Losses, gap: float) -> Behind |
     """
     if held_back.n < _LOOKS or loss.chance is None or loss.is_learned:
         return None
-    if not _begins_at_guessing(loss):
+    if not _begins_at_guessing(loss) or loss.now < 0:
         return None
     level, now = float(held_back.values[-_LAST:].min()), float(np.mean(loss.values[-loss.width :]))
     found = Behind(level, level / max(now, 1e-12 * loss.size), level / abs(loss.reference))
     sinks = level < _SINKS * float(held_back.values[0])
     return None if sinks or level < _WORSE * loss.chance or found.gap < gap else found
+
+
+def keeps_rising(held_back: Losses) -> bool:
+    """Was every one of many looks worse than the one before? That is no noise, however little."""
+    return held_back.n > _LOOKS and bool((np.diff(held_back.values[-_LOOKS - 1 :]) > 0).all())
 
 
 def has_soured(loss: Losses, held_back: Losses) -> bool:

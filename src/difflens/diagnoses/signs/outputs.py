@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from .harms import Harm
@@ -52,7 +54,7 @@ def holds_for_nothing(seen: Sight, least: int) -> Harm | None:
     where training began and no better late than early, says that none of it holds.
     """
     loss, held_back = seen.loss, held_back_loss(seen.history)
-    if loss.chance is not None or held_back is None or held_back.n < _LOOKS or loss.n < least:
+    if held_back is None or held_back.n < _LOOKS or loss.n < least or _may_be_classes(loss):
         return None
     early = float(np.median(held_back.values[: held_back.n // 3]))
     late = float(np.median(held_back.values[held_back.n // 2 :]))
@@ -66,18 +68,22 @@ def holds_for_nothing(seen: Sight, least: int) -> Harm | None:
     return Harm("constant", int(loss.steps[0]), part, said + f"{loss.now:.4g}")
 
 
-def explained(seen: Sight) -> float | None:
+def explained(seen: Sight, widest: float = inf, *, until: int | None = None) -> float | None:
     """Give the share of a squared error's targets that the latest outputs explain.
 
     Outputs that fit have a variance of R^2 var(t), and leave a loss of (1 - R^2) var(t): what is
     explained is var(o)/(var(o) + loss), in whatever units. Of several outputs it is more than the
-    truth, as they differ among themselves.
+    truth, as they differ among themselves. Their deviation is at most `widest`, where that is
+    known: the last layer with weights may not be the one that makes them. The latest are those
+    before the step `until`, where one is given.
     """
     spread, values = seen.layers.field("act_std"), seen.history.course.scalar("loss")
     if spread is None or values is None:
         return None
+    stop = len(values) if until is None else int(np.searchsorted(seen.steps, until))
+    recent = slice(max(stop - _RECENT, 0), stop)
     with np.errstate(invalid="ignore", over="ignore"):
-        variance = spread[-_RECENT:, -1] ** 2
-        shares = variance / (variance + values[-_RECENT:])
+        variance = np.minimum(spread[recent, -1], widest) ** 2
+        shares = variance / (variance + values[recent])
     known = shares[np.isfinite(shares)]
     return float(np.median(known)) if len(known) else None

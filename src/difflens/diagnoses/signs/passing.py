@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runs import Fix
-from .fading import BOUNDED
+from .fading import BOUNDED, are_the_models
 from .gates import bias_of, gates, has_rectifiers, in_series, open_bias
 from .layers import initial_scales
 from .norms import small_gains
@@ -92,16 +92,9 @@ def _fitted(seen: Sight, bounded: bool) -> Fix:
 
 
 def _are_sigmoids(seen: Sight) -> bool:
-    """Does some layer end in a sigmoid? Where no layer has a non-linearity, do all of the model's?
-
-    Behind a norm, a pool or a sum one belongs to no layer, and is known of the model alone.
-    """
+    """Does some layer end in a sigmoid? Where no layer has a non-linearity, are all sigmoids?"""
     kinds = [kind for layer in seen.history.info.layers if (kind := layer.activation)]
-    if kinds:
-        return any("igmoid" in kind for kind in kinds)
-    named: Any = seen.history.fact("activations")
-    known = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
-    return bool(known) and all("igmoid" in each for each in known)
+    return any("igmoid" in kind for kind in kinds) if kinds else are_the_models(seen)
 
 
 def _drawn(bounded: bool) -> Fix:

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from ...runs import Fix
-from .layers import SOUND_UPDATE, are_clipped, initial_scales
-from .losses import levels
+from .layers import SOUND_UPDATE, initial_scales
+from .losses import Losses, levels
 from .sight import Sight
 
 _BACK, _RISE = 10, 1.05  # points, and the rise over them of a rate that is on its way up
 _CLIMBED = 2.0  # times its first value: less, and the climb is not what did the harm
 _LEVEL = 10
 _ENDED = 0.02  # of the highest rate: a schedule that is at its end
-_WARM_UP = 10  # of the points so far: the part that a warm-up may take of a run
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
@@ -26,9 +25,9 @@ ECHO = 0.1  # of the weights: what a first update may change with all that momen
 HEAVY, _USUAL = 0.95, 0.9  # momentum: one that echoes for longer than twenty steps, and a usual one
 _GATHERS, _FIRST = 3, 5  # points behind which momentum begins to add up, and those then looked at
 _LONGEST = 100  # points: what echoes for longer has done its harm by then
+_LEAP = 1.3  # times the first values: one loss that steps threw up, not batches
 _ROSE = 1.1  # times the start: a loss that rose before that
 _TORN = 0.3  # of the weights: steps that add up to more leave little of what they were
-_BEGIN, _STEADY = 3.0, 2.0  # times a sound step: what plain SGD begins with, what others take
 _OUTGROWN = 3.0  # times the growth of the loss: gradients of a healthy run grow about as it does
 _STEP = 3.0  # times all rates before: a rise at once that no restart makes
 _KEPT = 0.1  # of what was won: less is lost by the noise of batches
@@ -49,13 +48,6 @@ def has_ended(seen: Sight) -> bool:
     if len(rates) < _BACK:
         return False
     return bool(rates[-1] < _ENDED * np.sort(rates)[-3])
-
-
-def end_warm_up(seen: Sight) -> Fix | None:
-    """Ask for a warm-up that ends soon, where the rate is still on its way up."""
-    if not seen.is_warming_up:
-        return None
-    return Fix("warmup", {"steps": max(seen.points // _WARM_UP, 1)})
 
 
 def lower(seen: Sight, factor: float) -> Fix:
@@ -110,7 +102,8 @@ def lighter(seen: Sight) -> Fix | None:
 
     A rate made for a heavy momentum takes hundreds of steps to show anything, so the momentum goes
     first, and the rate where first steps, added up, would still change more than a tenth of the
-    weights. Where the loss rose before the momentum had gathered, the rate is too high without it.
+    weights, or a sound step where the loss leapt while no more was added up than a usual momentum
+    does. Where the loss rose before the momentum had gathered, the rate is too high without it.
     """
     first, loss = first_step(seen), seen.loss
     if momentum(seen) <= HEAVY or first <= 0 or hold(seen) is not None:
@@ -119,9 +112,16 @@ def lighter(seen: Sight) -> Fix | None:
     rose = len(ungathered) > 0 and np.median(ungathered) > _ROSE * loss.start
     if rose and momentum(seen) < 1:
         return None
-    slower = ECHO * (1 - _USUAL) / first
+    sound = AIM if _leapt(loss) else ECHO
+    slower = sound * (1 - _USUAL) / first
     rate = {"lr_factor": _rounded(slower)} if slower < 1 else {}
     return Fix("lower_momentum", {"value": _USUAL} | rate)
+
+
+def _leapt(loss: Losses) -> bool:
+    """Did the loss leap within the points over which a usual momentum adds steps up, too?"""
+    early, first = loss.values[: round(1 / (1 - _USUAL))], loss.values[:_GATHERS]
+    return len(early) > _GATHERS and bool(early.max() > _LEAP * max(float(first.max()), 0.0))
 
 
 def larger(seen: Sight) -> Fix | None:
@@ -170,19 +170,6 @@ def untorn(seen: Sight, factor: float) -> float:
     return min(factor, _TORN * max(1 - momentum(seen), 0.01) / max(first_step(seen), 1e-30))
 
 
-def raised(seen: Sight, pace: float) -> float:
-    """Give the factor that makes steps of `pace`, by the weights, as large as sound ones.
-
-    Steps of plain SGD shrink with the gradients, so they should begin larger; where gradients are
-    divided by their size, or clipped, they stay as they are.
-    """
-    bounds = seen.history.course.scalar("clip_factor")
-    clipped = bounds is not None and bool(np.nanmin(bounds, initial=1.0) < 1)
-    name = str(seen.history.info.optimizer.get("name", "")).lower()
-    shrink = name == "sgd" and not clipped and not are_clipped(seen.layers)
-    return float(f"{min((_BEGIN if shrink else _STEADY) * SOUND_UPDATE / pace, 1e6):.1g}")
-
-
 def stable_momentum(seen: Sight) -> Fix | None:
     """Ask for less momentum where each step is added to all before it with at least their size."""
     if momentum(seen) < 1:
@@ -209,7 +196,19 @@ def hold(seen: Sight) -> Fix | None:
     at = stepped(seen)
     if at is not None and _was_sound(seen, at, float(course.min())):
         return Fix("fix_schedule", {"hold": float(seen.lr[at - 1])})
-    return Fix("fix_schedule", {"hold": _HELD * before})
+    return Fix("fix_schedule", {"hold": _bearable(seen, _HELD * before)})
+
+
+def _bearable(seen: Sight, rate: float) -> float:
+    """Give the rate, or less where a first step at it would change too much of the weights.
+
+    Gradients are largest at the start: what a run bears later says nothing of it. The first rate
+    was borne.
+    """
+    first, step = float("nan") if seen.lr is None else float(seen.lr[0]), first_step(seen)
+    if not first > 0 or step <= 0:
+        return rate
+    return min(rate, max(first, first * ECHO / step))
 
 
 def stepped(seen: Sight) -> int | None:

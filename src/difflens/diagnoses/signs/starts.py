@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...runs import Fix
+from .harms import Harm
+from .losses import Losses
 from .rates import lower, mean_square, to_sound_steps
 from .sight import Sight
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 USUAL = 10.0  # size of first outputs: scaled data through sound weights make about one
 LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
+_GUESSES = 0.9  # of guessing, or as much above: a loss that knows no more than that
+_OWN = 3.0  # times one and the square of outputs: a loss that these made, not the targets
+_LEARNED = 0.3  # of what guessing the mean of scaled targets costs
 
 
 def has_wild_weights(scales: NDArray[Any], most: float, one: float) -> bool:
@@ -28,10 +33,13 @@ def scheme(seen: Sight) -> str:
     """Name the start that fits what stands behind the weights.
 
     ReLU takes half of what passes, and kaiming makes up for it. Behind tanh, GELU or attention
-    its weights are too large by the root of two a layer, and xavier's are not.
+    its weights are too large by the root of two a layer, and xavier's are not. Behind a norm or a
+    sum a non-linearity belongs to no layer, and is known of the model alone.
     """
-    kinds = {layer.activation for layer in seen.history.info.layers}
-    return "kaiming" if "ReLU" in kinds or not kinds - {""} else "xavier"
+    named: Any = seen.history.fact("activations")
+    kinds = {layer.activation for layer in seen.history.info.layers} - {""}
+    kinds = kinds or {str(each) for each in (named if isinstance(named, (list, tuple)) else ())}
+    return "kaiming" if "ReLU" in kinds or not kinds else "xavier"
 
 
 def first_loss_by_outputs(seen: Sight) -> float:
@@ -40,6 +48,40 @@ def first_loss_by_outputs(seen: Sight) -> float:
     if outputs is None or seen.loss.chance is not None or not seen.loss.n:
         return 0.0
     return float(seen.loss.values[0]) / (1 + outputs)
+
+
+def guesses(loss: Losses, least: int) -> Harm | None:
+    """Did a loss that began far above guessing come down to it, and no further?
+
+    By its start it fell far, and shows nothing that harm is measured by: that start is the fault.
+    """
+    if loss.n < least or loss.chance is None or not loss.is_of_outputs:
+        return None
+    late = loss.values[-max(loss.n // 2, 1) :]
+    if not _GUESSES * loss.chance <= float(np.median(late)) <= loss.chance / _GUESSES:
+        return None
+    said = f"the loss came down from {loss.start:.4g} to {loss.now:.4g}, which is guessing"
+    return Harm("stuck", int(loss.steps[0]), loss.fall, said)
+
+
+def makes_its_loss(seen: Sight) -> bool:
+    """Is a regression's first loss that of large outputs, which no large inputs made?"""
+    outputs, whole = mean_square(seen), gain(seen)
+    if outputs is None or outputs < USUAL**2 or (whole is not None and whole < USUAL):
+        return False
+    return seen.loss.chance is None and first_loss_by_outputs(seen) <= _OWN
+
+
+def stays_high(seen: Sight, least: int) -> Harm | None:
+    """Is a regression's loss, made by its outputs at first, no small part of one after many points?
+
+    To guess the mean of scaled targets costs one; beside a first loss of thousands that is nothing.
+    """
+    loss = seen.loss
+    if loss.n < least or loss.now < _LEARNED or not makes_its_loss(seen):
+        return None
+    said = f"the loss is at {loss.now:.4g} after {loss.n} points (it started at {loss.start:.4g})"
+    return Harm("crawls", int(loss.steps[0]), loss.fall, said)
 
 
 def gain(seen: Sight) -> float | None:
@@ -69,7 +111,7 @@ def of_usual_weights(seen: Sight) -> Fix | None:
     is too much in a row, and only a norm between helps.
     """
     if seen.loss.chance is None:
-        return Fix("scale_targets")
+        return None if makes_its_loss(seen) else Fix("scale_targets")
     each, outputs = gain_a_layer(seen), mean_square(seen)
     if outputs is not None and outputs < USUAL**2:
         return lower(seen, to_sound_steps(seen))

@@ -119,6 +119,12 @@ def _is_a_cycle(alike: NDArray[Any]) -> bool:
     return any(alike[k] > _BACK and alike[1:k].min() < _AWAY for k in range(2, _SHORTEST))
 
 
+def lasting_turns(logs: NDArray[Any]) -> int:
+    """Count the turns of ln(loss), a few points taken together, by a factor of two at least."""
+    short = len(logs) < _SHORT
+    return 0 if short else _turns(np.convolve(logs, np.full(_SHORT, 1 / _SHORT), "valid"))
+
+
 def _turns(level: NDArray[Any]) -> int:
     """Count how often it turns, by a factor of two at least each way."""
     turns, way, edge = 0, 0.0, float(level[0])

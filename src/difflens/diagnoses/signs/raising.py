@@ -1,0 +1,81 @@
+"""How many times higher a rate should be whose steps are too small; warm-ups that should end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runs import Fix
+from .layers import SOUND_UPDATE
+from .losses import levels
+from .sight import Sight
+
+_WARM_UP = 10  # of the points so far: the part that a warm-up may take of a run
+_LATE, _SLIP = 30, 3  # points of late; a rate that stood for fewer is no height of a schedule
+_TIMES = 2.0  # times a sound update: what steps should begin with, since most shrink later
+_STACK, _LEAST = 10, 0.25  # matrices beyond which each should move by less, and the part at least
+_SHORT, _TORN = 3, 0.3  # points of a level; part of the weights that no step may change
+_MOST = 1e6
+_NEAR, _FELL = 0.8, 0.1  # of the height of a rate; share by which a loss fell at it that it suits
+
+
+def end_warm_up(seen: Sight) -> Fix | None:
+    """Ask for a warm-up that ends soon, where the rate is still on its way up."""
+    if not seen.is_warming_up:
+        return None
+    return Fix("warmup", {"steps": max(seen.points // _WARM_UP, 1)})
+
+
+def raised(seen: Sight) -> float | None:
+    """Give the factor that makes steps at the height of the rate as large as sound ones.
+
+    Changes of layers multiply, so that of a deep stack each should be smaller (Bernstein et al.
+    2020, On the distance between two neural networks). First gradients are often several times
+    those of later: the first steps may not tear the weights. None where no step is known.
+    """
+    pace, typical = pace_at_height(seen), seen.layers.typical_update
+    if pace is None or typical is None:
+        return None
+    deep = max(min(_STACK / max(int(seen.layers.trained.sum()), 1), 1.0), _LEAST)
+    factor = deep * _TIMES * SOUND_UPDATE / pace
+    course = levels(typical[np.isfinite(typical)], _SHORT)
+    largest = float(course.max(initial=0.0))
+    bound = _TORN / largest if largest > 0 else _MOST
+    return float(f"{min(factor, bound, _MOST):.2g}")
+
+
+def pace_at_height(seen: Sight) -> float | None:
+    """Give what late steps change of the weights, had the rate still been at its height.
+
+    A factor raises the whole schedule: one that was made for the small steps of its end is far too
+    high for its beginning.
+    """
+    typical = seen.layers.typical_update
+    if typical is None:
+        return None
+    rates = np.ones(len(typical)) if seen.lr is None else np.nan_to_num(seen.lr)
+    known = np.isfinite(typical) & (typical > 0) & (rates > 0)
+    if not known.any():
+        return None
+    height = float(np.sort(rates[known])[-min(_SLIP, int(known.sum()))])
+    with np.errstate(over="ignore"):
+        pace = float(np.median((typical[known] * (height / rates[known]))[-_LATE:]))
+    return pace if 0 < pace < np.inf else None
+
+
+def sound_height(seen: Sight) -> float:
+    """Give the rate to hold where a schedule went wrong after it had come down: 0 where none is.
+
+    Its height, where the loss fell by a good share while the rate was about there and steps were
+    sound: held lower, a run that was made to begin there does not come as far. Half of it
+    elsewhere.
+    """
+    rates = np.zeros(0) if seen.lr is None else np.nan_to_num(seen.lr)
+    height, typical, loss = float(rates.max(initial=0.0)), seen.layers.typical_update, seen.loss
+    if height <= 0 or typical is None or not loss.n:
+        return height / 2
+    near = rates >= _NEAR * height
+    steps = typical[near & np.isfinite(typical)]
+    then = loss.values[loss.steps <= seen.steps[near][-1]][-loss.width :]
+    sound = len(steps) > 0 and float(np.median(steps)) < _TIMES * SOUND_UPDATE
+    fell = len(then) > 0 and float(np.median(then)) < (1 - _FELL) * loss.start
+    return height if sound and fell else height / 2
