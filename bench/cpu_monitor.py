@@ -1,11 +1,16 @@
 """What the monitor costs on the processor: ratios of step times, interleaved in one run.
 
-`python -m bench.cpu_monitor` prints the table of docs/monitor.md. All variants train one and the
-same model in turn, and the monitor is attached and detached between turns: two copies of a model
-differ by several percent from each other by where their memory lies, which is more than is to be
-measured. Each round begins with another variant, so that none has a better place; the figure is
-the median of ratios within a round. Turns are short and rounds many, because a shared machine
-changes its pace by the second. A second bare loop shows what the noise is.
+`python -m bench.cpu_monitor [ROUNDS [MODEL...]]` prints the table of docs/monitor.md. All variants
+train one and the same model in turn, and the monitor is attached and detached between turns: two
+copies of a model differ by several percent from each other by where their memory lies, which is
+more than is to be measured. Each round begins with another variant, so that none has a better
+place. Turns are short and rounds many: a shared machine changes its pace by the second, and what
+is not ours can make a turn longer but never shorter, so the figure is the ratio of the fastest
+turns. A second bare loop shows what the noise is. `auto` has to settle, which is longer than a
+turn: it has a turn in every third round.
+
+By the clock, and by the processor seconds of the whole process, the recorder's thread with them:
+those are longer than the loop's own where a core is free, and do not count who else had the core.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 Step = Callable[[], Any]
 # Steps before a turn is timed: the first ones touch memory, and how often `auto` reads is decided
 # from what its first readings cost.
 _WARM, _SETTLED = 2, 40
+_SELDOM = 3  # rounds of which one has a turn of `auto`
 
 
 def mlp(torch: Any) -> tuple[Any, Any]:
@@ -136,7 +141,14 @@ def _work_beside() -> float:
     )
 
 
-def turn(name: str, context: Any, model: Any, step: Step, block: int) -> float:
+class Took(NamedTuple):
+    """The seconds of a step."""
+
+    clock: float
+    processor: float
+
+
+def turn(name: str, context: Any, model: Any, step: Step, block: int) -> Took:
     """Attach a variant, let it settle, and give the seconds of one of its steps."""
     with context as entered:
 
@@ -151,7 +163,7 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> float:
         train(_SETTLED if name.startswith("auto") else _WARM)
         if entered is not None:
             entered.flush()
-        begun = time.perf_counter()
+        begun, spent = time.perf_counter(), time.process_time()
         train(block)
         took = time.perf_counter() - begun
         # What its thread still has to do is this variant's, not the next one's; it is counted by
@@ -159,44 +171,69 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> float:
         worked = _work_beside()
         if entered is not None:
             entered.flush()
-        return (took + _work_beside() - worked) / block
+        spent = time.process_time() - spent
+        return Took((took + _work_beside() - worked) / block, spent / block)
 
 
-def ratios(torch: Any, make: Any, rounds: int, block: int) -> tuple[float, dict[str, float]]:
-    """Give the seconds of a bare step, and each variant's ratio to it."""
+def times_of(torch: Any, make: Any, rounds: int, block: int) -> dict[str, list[Took]]:
+    """Give the seconds of a step of each variant, turn by turn."""
     folder = Path(tempfile.mkdtemp())
     model, optimizer, step = trainer(torch, make)
     watches = variants(folder)
-    times: dict[str, list[float]] = {name: [] for name in watches}
+    times: dict[str, list[Took]] = {name: [] for name in watches}
     for each in range(rounds + 1):
         first = each % len(watches)
         for name in [*watches][first:] + [*watches][:first]:
+            if name.startswith("auto") and each % _SELDOM:
+                continue
             took = turn(name, watches[name](model, optimizer), model, step, block)
             if each:  # the first round is the machine's warm-up
                 times[name].append(took)
     shutil.rmtree(folder, ignore_errors=True)
-    against = {
-        name: median(own / other for own, other in zip(found, times["none"], strict=True))
-        for name, found in times.items()
-    }
-    return median(times["none"]), against
+    return times
 
 
-def main(rounds: int = 12) -> None:
+def row(name: str, times: dict[str, list[float]]) -> str:
+    """Give a line of the table: a bare step, and how much longer each variant's is."""
+    best = {variant: min(found) for variant, found in times.items()}
+    bare = best.pop("none")
+    return (
+        " | ".join(
+            (
+                f"| {name}",
+                f"{1e3 * bare:.1f} ms",
+                *(f"{found / bare - 1:+.1%}" for found in best.values()),
+            )
+        )
+        + " |"
+    )
+
+
+_MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {
+    "mlp": ("MLP, 3 layers", mlp, 400),
+    "gpt": ("GPT-mini, 0.9 M", gpt, 8),
+    "resnet": ("ResNet-18, 11 M", resnet, 4),
+}
+
+
+def main(arguments: list[str]) -> None:
     import torch
 
+    rounds = int(arguments[0]) if arguments else 24
+
     threads = torch.get_num_threads()
-    print(f"torch {torch.__version__}, {threads} threads, medians of {rounds} interleaved rounds\n")
+    print(f"torch {torch.__version__}, {threads} threads, best of {rounds} interleaved rounds\n")
     print(
         "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
     )
     print("|---|---|---|---|---|---|---|")
-    for name, make, block in (("MLP, 3 layers", mlp, 400), ("GPT-mini, 0.9 M", gpt, 8),
-                              ("ResNet-18, 11 M", resnet, 4)):  # fmt: skip
-        bare, against = ratios(torch, make, rounds, block)
-        row = [f"{100 * (against[each] - 1):+.1f} %" for each in list(against)[1:]]
-        print(f"| {name} | {1e3 * bare:.1f} ms | {' | '.join(row)} |", flush=True)
+    for each in arguments[1:] or _MODELS:
+        name, make, block = _MODELS[each]
+        times = times_of(torch, make, rounds, block)
+        for place, clock in enumerate(Took._fields):
+            seconds = {variant: [one[place] for one in found] for variant, found in times.items()}
+            print(row(f"{name}, {clock}", seconds), flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(sys.argv[1:])

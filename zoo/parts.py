@@ -9,6 +9,7 @@ from .configs.closing import CLOSING_CONTROLS, CLOSING_FAULTS
 from .configs.controls import CONTROLS, Control
 from .configs.crossed import crossed_controls, crossed_faults
 from .configs.faults import FAULTS, Fault
+from .configs.final import FINAL_CONTROLS, FINAL_FAULTS
 from .configs.images_controls import IMAGES_CONTROLS
 from .configs.images_faults import IMAGES_FAULTS
 from .configs.last import LAST_CONTROLS, LAST_FAULTS
@@ -61,8 +62,8 @@ _THIRD_CONTROLS = (*TABLES_CONTROLS, *SIGNALS_CONTROLS, *TOKENS_CONTROLS, *STRUC
 
 # Rules and thresholds are chosen on all but the last two. Of known faults `reseeded` holds seeds
 # back; `report` is new altogether, and asked once, when the rules stand. Engineers who knew no
-# rule wrote the blind ones; which half is which was settled beforehand. `former`, `third` and
-# `closing` were reports.
+# rule wrote the blind ones; which half is which was settled beforehand. `former`, `third`,
+# `closing` and `last` were reports.
 PARTS = {
     "tune": Part((*FAULTS, *VARIANTS, *UNSEEN_FAULTS), (*CONTROLS, *UNSEEN_CONTROLS)),
     "trial": Part(_SECOND_FAULTS[::2], _SECOND_CONTROLS[::2]),
@@ -77,9 +78,10 @@ PARTS = {
     ),
     "third": Part(tuple(_THIRD_FAULTS[1::2]), _THIRD_CONTROLS[1::2]),
     "closing": Part(CLOSING_FAULTS, CLOSING_CONTROLS),
+    "last": Part(LAST_FAULTS, LAST_CONTROLS),
     "reseeded": Part(
         tuple(_reseeded(each) for each in (*FAULTS, *VARIANTS)), tuple(map(_reseeded, CONTROLS))
     ),
-    "report": Part(LAST_FAULTS, LAST_CONTROLS),
+    "report": Part(FINAL_FAULTS, FINAL_CONTROLS),
 }
 ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)

@@ -70,22 +70,28 @@ class _Show:
 
 
 def replay(folder: Path, judge: Judge = diagnosed, every: int = EVERY) -> Verdict:
-    """Give what is said while the run goes on, and what is said of it as a whole."""
+    """Give what is said while the run goes on, and what is said of it last.
+
+    That is what stands at the end; where nothing does any more, what stood last: who was warned
+    has been told a remedy, and a warning that is withdrawn does not take it back.
+    """
     film = _Film(folder)
     show, known, alarms = _Show(film), set[str](), list[Alarm]()
-    found: tuple[RunFinding, ...] = ()
-    before = 0
+    last: tuple[RunFinding, ...] = ()
+    before = stood = 0
     for stop in [*range(every, len(film), every), len(film)]:
         found = _serious(judge(show.until(stop)))
+        if found:
+            last, stood = found, stop
         fresh = {each.name for each in found} - known
         if fresh:
             alarms += _narrowed(film, judge, fresh, range(before + 1, stop + 1))
             known |= fresh
         before = stop
     fixes: tuple[dict[str, object], ...] = tuple(
-        {"code": each.fix.code, "parameters": each.fix.parameters} for each in found if each.fix
+        {"code": each.fix.code, "parameters": each.fix.parameters} for each in last if each.fix
     )
-    return Verdict(tuple(alarms), tuple(_alarm(each, len(film)) for each in found), fixes=fixes)
+    return Verdict(tuple(alarms), tuple(_alarm(each, stood) for each in last), fixes=fixes)
 
 
 def _narrowed(film: _Film, judge: Judge, fresh: set[str], stretch: range) -> list[Alarm]:

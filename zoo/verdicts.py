@@ -19,7 +19,7 @@ class Alarm:
 class Verdict:
     """All that was said of a run.
 
-    `alarms` are in the order in which they came; `last` is what stands at the end, the most
+    `alarms` are in the order in which they came; `last` is what was said last, the most
     likely cause first. A rule set that judges only whole runs has the same in both.
     """
 

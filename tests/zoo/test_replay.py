@@ -32,14 +32,15 @@ def test_an_alarm_is_dated_to_the_step_at_which_it_first_stands(run):
     assert [(alarm.step, sorted(alarm.names)) for alarm in said.alarms] == [(23, ["slow"])]
 
 
-def test_an_alarm_that_goes_away_was_raised_all_the_same(run):
+def test_an_alarm_that_goes_away_was_raised_all_the_same_and_its_remedy_told(run):
     def judge(history):
-        return (finding("dead"),) if 8 <= history.frames <= 12 else ()
+        return (finding("dead", fix=Fix("reinitialise")),) if 8 <= history.frames <= 12 else ()
 
     said = replay(run, judge)
 
     assert [alarm.step for alarm in said.alarms] == [7]
-    assert said.last == ()
+    assert [(min(alarm.names), alarm.step) for alarm in said.last] == [("dead", 10)]
+    assert said.fixes == ({"code": "reinitialise", "parameters": {}},)
 
 
 def test_what_is_only_worth_knowing_is_no_alarm(run):
