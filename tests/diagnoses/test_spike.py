@@ -272,3 +272,15 @@ def test_a_first_step_that_all_is_lost_behind_is_told_within_a_few_points(late):
 
     assert found.fix.parameters == {"step": 0}
     assert asked("spike", recorded(losses[:4], scalars={"lr": rates[:4]})) == []
+
+
+def test_the_first_step_at_a_rate_that_rose_to_stay_is_no_single_one():
+    losses = np.concatenate([falling(151, end=0.3), 3.0 * noise(39, 0.2, 6)])
+    updates = np.where(np.arange(190) == 150, 0.5, 2e-3)
+
+    def told(rates):
+        found = asked("spike", recorded(losses, update_l2=updates, scalars={"lr": rates}))
+        return [each.fix.code for each in found if each.severity != "info"]
+
+    assert told(np.where(np.arange(190) == 150, 1.5, 0.01)) == ["rewind_and_skip"]
+    assert told(np.where(np.arange(190) >= 150, 1.5, 0.01)) == []

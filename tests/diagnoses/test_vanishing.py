@@ -381,3 +381,13 @@ def test_sigmoids_behind_sums_may_fade_less_as_those_of_layers_do():
 
     assert [each.fix.code for each in told("Sigmoid")] == ["change_activation"]
     assert told("ELU") == []
+
+
+@pytest.mark.parametrize(("explained", "told"), [(1e-4, True), (0.8, False)])
+def test_a_loss_that_fell_to_guessing_by_the_last_bias_alone_is_stuck_as_well(explained, told):
+    """It began far above guessing, and outputs that are one number explain none of the targets."""
+    losses = (1.0 + 7.0 * np.exp(-np.arange(200) / 20)) * noise(200, 0.05)
+    history = recorded(losses, grad_l2=1e-2 * FADED, act_std=explained, weight_l2=1.0,
+                       facts={"output": {"shape": [64, 1], "min": -2.6, "max": -2.6}})  # fmt: skip
+
+    assert bool(asked("vanishing", history)) == told

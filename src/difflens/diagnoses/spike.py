@@ -13,6 +13,7 @@ from . import diagnosis
 from .signs.inputs import swell
 from .signs.leaps import LEAP, Leap, is_alone, leap, stays_out, update_before
 from .signs.limits import Limits
+from .signs.rates import stepped
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 from .striking.steps import struck
@@ -59,6 +60,8 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
     size, where, names = update_before(seen, step)
     least = limit["far_update" if _is_far(seen, limit, found) else "update"]
     caused = size is not None and size >= least and is_alone(seen, where, step)
+    if caused and _is_the_rates(seen, where):
+        return
     batch = not caused and _is_bad_batch(seen, limit, found, size)
     since = where if caused and where is not None else step
     severity = _severity(seen, limit, at, caused or batch)
@@ -83,6 +86,12 @@ def spike(history: History, policy: Policy) -> Iterator[RunFinding]:
         fix=Fix("rewind_and_skip", {"step": where if caused else step}) if caused or batch
         else _clip(seen, step),
     )  # fmt: skip
+
+
+def _is_the_rates(seen: Sight, where: int | None) -> bool:
+    """Was it the first of many steps at a rate that rose to stay? That is told as lr-high."""
+    at = stepped(seen)
+    return at is not None and where is not None and abs(int(seen.steps[at]) - where) <= 1
 
 
 def _is_far(seen: Sight, limit: Limits, found: Leap) -> bool:

@@ -34,6 +34,7 @@ from .signs.harms import Harm, crawls, rests, stood, stuck
 from .signs.inputs import TOO_SMALL, input_size
 from .signs.layers import are_clipped
 from .signs.limits import Limits
+from .signs.outputs import explains_nothing
 from .signs.passing import why
 from .signs.rates import has_ended
 from .signs.sight import Sight, sight
@@ -80,6 +81,7 @@ THRESHOLDS = {
 _LASTING = 60
 _SOUND_DECAY = 1e-4
 _LEFT = 0.2  # of a matrix that lost what it could pass on
+_NOTHING = 0.02  # share of a regression's targets that outputs explain
 _PASSED = 0.5  # fall of a loss that shows that weights which lost a half still pass enough
 
 
@@ -91,6 +93,8 @@ def vanishing(history: History, policy: Policy) -> Iterator[RunFinding]:
     least = max(limit["stood_points"], limit["stood_share"] * seen.loss.n)
     told = stuck(seen.loss, limit["points"]) or stood(seen.loss, least)
     told = told or stood_held_back(seen, least)
+    # A first loss far above guessing falls to it by the last bias alone.
+    told = told or explains_nothing(seen, limit["rest_points"], _NOTHING)
     size = input_size(seen)
     if seen.is_warming_up or (size is not None and size < TOO_SMALL):
         return  # where next to nothing goes in, nothing can fade

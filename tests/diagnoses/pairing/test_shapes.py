@@ -90,3 +90,10 @@ def test_first_steps_that_throw_the_weights_make_outputs_alike_as_well():
     first = np.where(np.arange(POINTS) < 8, 0.3, 1e-3)[:, None] * np.full((1, 12), 4.0)
 
     assert shapes(update_l2=first, weight_l2=4.0) == []
+
+
+def test_a_rate_that_is_gone_within_a_few_points_has_taught_nothing():
+    steady, decaying = (0.01 * each ** np.arange(POINTS) for each in (1.0, 0.9))
+
+    assert shapes(scalars={"lr": steady})
+    assert shapes(scalars={"lr": decaying}) == []

@@ -30,13 +30,14 @@ def test_a_penalty_that_makes_weights_grow_has_its_sign_turned():
     assert penalty_by(sight(recorded(level(101))), -0.07).parameters["factor"] < 0
 
 
+@pytest.mark.parametrize("name", ["AdamW", "SGD"])
 @pytest.mark.parametrize(("rate", "told"), [(0.01, 60.0), (0.001, None)])
 def test_first_steps_as_large_as_the_weights_are_those_of_decay_where_rate_times_decay_is(
-    rate, told
+    name, rate, told
 ):
     sizes = 8 * np.exp(-0.5 * np.arange(60))
     history = recorded(level(60), weight_l2=sizes, update_l2=0.6 * sizes, scalars={"lr": rate},
-                       optimizer={"name": "AdamW", "weight_decay": 60.0})  # fmt: skip
+                       optimizer={"name": name, "weight_decay": 60.0})  # fmt: skip
 
     assert decay_that_wins(sight(history)) == told
 

@@ -21,6 +21,7 @@ from ..signs.inputs import input_size
 from ..signs.limits import Limits
 from ..signs.losses import levels, output_shape
 from ..signs.outputs import explained
+from ..signs.rates import points_at_height
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
 
@@ -36,6 +37,7 @@ _RANGE = 5.0  # deviations between the least and the largest of a batch, at most
 _OFF = 10.0  # spread or mean of inputs beyond which their common part rules every gradient
 _FITTED, _FIT = 10, 0.3  # points, and the share of the targets that outputs explained over them
 _THROWN, _LARGE = 5, 0.1  # first steps, and of the weights: more throws them anywhere
+_LEARNS = 25  # points at the full rate, in which outputs that may follow their targets begin to
 _BY_LOSS = 1.5  # times the swings of the loss: less, and single examples make both
 
 
@@ -49,7 +51,7 @@ class Swing(NamedTuple):
 def every_target(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find outputs that became one number, with gradients that are all one number too."""
     loss = seen.loss
-    if loss.n < limit["shapes_points"] or not _may_broadcast(seen) or seen.is_warming_up:
+    if loss.n < limit["shapes_points"] or not _may_broadcast(seen) or not _has_taught(seen):
         return []
     if _has_explained(seen) or _was_thrown(seen) or rose(loss, 1.5) is not None:
         return []
@@ -82,6 +84,11 @@ def every_target(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("match_shapes"),
         )
     ]  # fmt: skip
+
+
+def _has_taught(seen: Sight) -> bool:
+    """Was the rate there for long enough? One that rises yet, or soon is gone, teaches nothing."""
+    return not seen.is_warming_up and points_at_height(seen) >= _LEARNS
 
 
 def pull_apart(seen: Sight) -> bool:

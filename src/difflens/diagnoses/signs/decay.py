@@ -90,14 +90,9 @@ def penalty_by(seen: Sight, pace: float) -> Fix:
 def overdone(seen: Sight) -> float | None:
     """Give how many times the weights decay takes in a step, where they grow by it for certain.
 
-    w - t w is larger than w beyond t = 2, and beyond nearly 4 where momentum holds it back. So it
-    is where decay is decoupled (AdamW), and where gradients are not scaled (SGD).
+    w - t w is larger than w beyond t = 2, and beyond nearly 4 where momentum holds it back.
     """
-    given, rates = seen.history.info.optimizer, seen.lr
-    decay, name = given.get("weight_decay"), str(given.get("name", "")).lower()
     taken = _taken(seen)
-    if name == "sgd" and isinstance(decay, (int, float)) and rates is not None and len(rates):
-        taken = float(np.nan_to_num(rates[0])) * float(decay)
     return taken if taken > _OVER else None
 
 
@@ -123,11 +118,14 @@ def _is_drawn_in(seen: Sight) -> bool:
 
 
 def _taken(seen: Sight) -> float:
-    """Give what decay that is decoupled (AdamW) takes from the weights in the first step."""
+    """Give what decay takes from the weights in the first step, as a part of them.
+
+    It is known where decay is decoupled (AdamW), or gradients are not scaled (SGD).
+    """
     given, rates = seen.history.info.optimizer, seen.lr
-    decoupled = given.get("decoupled_weight_decay", str(given.get("name", "")).lower() == "adamw")
-    decay = given.get("weight_decay")
-    if not decoupled or rates is None or not len(rates) or not isinstance(decay, (int, float)):
+    name, decay = str(given.get("name", "")).lower(), given.get("weight_decay")
+    known = name == "sgd" or given.get("decoupled_weight_decay", name == "adamw")
+    if not known or rates is None or not len(rates) or not isinstance(decay, (int, float)):
         return 0.0
     return float(np.nan_to_num(rates[0])) * float(decay)
 

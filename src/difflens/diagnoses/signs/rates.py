@@ -211,6 +211,13 @@ def _bearable(seen: Sight, rate: float) -> float:
     return min(rate, max(first, first * ECHO / step))
 
 
+def points_at_height(seen: Sight) -> float:
+    """Give for how many points the rate was at its height, were it either there or nothing."""
+    rates = np.zeros(0) if seen.lr is None else np.nan_to_num(seen.lr)
+    height = float(rates.max(initial=0.0))
+    return float(rates.sum()) / height if height > 0 else float(seen.points)
+
+
 def stepped(seen: Sight) -> int | None:
     """Give the point at which the rate rose at once, far and to stay; None where it never did.
 
