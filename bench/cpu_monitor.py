@@ -197,16 +197,8 @@ def row(name: str, times: dict[str, list[float]]) -> str:
     """Give a line of the table: a bare step, and how much longer each variant's is."""
     best = {variant: min(found) for variant, found in times.items()}
     bare = best.pop("none")
-    return (
-        " | ".join(
-            (
-                f"| {name}",
-                f"{1e3 * bare:.1f} ms",
-                *(f"{found / bare - 1:+.1%}" for found in best.values()),
-            )
-        )
-        + " |"
-    )
+    told = (f"{found / bare - 1:+.1%}" for found in best.values())
+    return " | ".join((f"| {name}", f"{1e3 * bare:.1f} ms", *told)) + " |"
 
 
 _MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {

@@ -140,3 +140,17 @@ def leapt(back):
 def test_a_leap_of_a_warm_up_that_dies_away_is_no_ramp():
     assert asked("diverging", leapt(1.0)) == []
     assert only("diverging", leapt(0.0)).evidence["lr_at_lowest"] > 0
+
+
+def test_a_rise_from_next_to_nothing_to_little_is_no_ramp():
+    rates = np.linspace(0.01, 0.1, 100)
+    course = falling(100, end=0.01, pace=0.08)
+    harmed = falling(100, end=0.5, pace=0.08)
+    updates = np.where(np.arange(100) < 80, 1e-3, 4e-3)
+
+    def told(losses, times):
+        rising = losses * np.where(np.arange(100) < 85, 1.0, times)
+        return asked("diverging", recorded(rising, update_l2=updates, scalars={"lr": rates}))
+
+    assert told(course, 5.0) == []
+    assert [each.name for each in told(harmed, 2.0)] == ["diverging"]

@@ -120,3 +120,18 @@ def test_a_held_back_loss_that_is_thrown_up_and_down_is_told_though_the_batches_
     assert of([0.25 * each for each in thrown]) == []  # it came down
     assert of([9 * each for each in thrown]) == []  # it left the training loss behind
     assert of([1.6, 2.5, 1.3, 2.0, 0.8, 1.2, *[0.8] * 9]) == []  # it has calmed down
+
+
+def test_a_heavy_momentum_keeps_swings_up_that_are_told_lower_down():
+    losses = falling(300, start=2.5, end=0.6, pace=0.1)
+    thrown = [0.7, 0.4, 0.5, 0.6, 0.6, 0.4, 0.6, 0.5, 0.4, 1.0, 0.4, 0.6, 0.9, 0.5, 1.2]
+    held_back = np.full(300, np.nan)
+    held_back[19::20] = thrown
+
+    def of(momentum):
+        history = recorded(losses, scalars={"val_loss": held_back},
+                           optimizer={"name": "SGD", "momentum": momentum})  # fmt: skip
+        return asked("oscillating", history)
+
+    assert [each.fix.code for each in of(0.995)] == ["lower_momentum"]
+    assert of(0.9) == []

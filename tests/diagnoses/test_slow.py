@@ -2,7 +2,7 @@ import numpy as np
 from diagnoses.histories import asked, only
 
 from difflens.runs import Layer
-from difflens.testing.histories import falling, faulty, level, recorded
+from difflens.testing.histories import falling, faulty, level, noise, recorded
 
 
 def test_small_steps_and_a_loss_that_hardly_moves_are_slow():
@@ -176,3 +176,24 @@ def test_a_likelihood_that_passes_below_zero_is_slow_where_the_weights_hardly_mo
 
     assert told(1e-4)
     assert told(1e-3) == []
+
+
+def test_small_weights_that_take_the_slope_from_biases_are_drawn_anew():
+    kinds = np.arange(12) % 2 == 0
+    for slopes, code in ((np.geomspace(1e-4, 1e-1, 12), "reinitialise"), (0.1, "scale_lr")):
+        back = np.where(kinds, 1e-3, slopes)
+        history = recorded(level(), grad_l2=back, weight_l2=3.0, update_l2=3e-4)
+
+        assert only("slow", history).fix.code == code
+
+
+def test_a_warm_up_without_an_end_is_slow_while_held_back_data_is_where_it_was():
+    rates, losses = np.linspace(1e-6, 5e-4, 200), level(200) * noise(200, 0.2)
+    losses[:3] *= 1.1
+    looks = np.arange(200) % 20 == 0
+    for end, told in ((2.25, 1), (1.5, 0)):
+        held_back = np.where(looks, np.linspace(2.3, end, 200), np.nan)
+        history = recorded(losses, update_l2=0.02, scalars={"lr": rates, "val_loss": held_back})
+        found = asked("slow", history)
+
+        assert [each.fix.code for each in found] == ["warmup"] * told

@@ -108,3 +108,13 @@ def test_weights_are_drawn_anew_as_fits_what_stands_behind_them():
 
     assert scheme("ReLU")["scheme"] == scheme("")["scheme"] == "kaiming"
     assert scheme("GELU")["scheme"] == scheme("Tanh")["scheme"] == "xavier"
+
+
+def test_two_layers_in_a_row_that_start_alike_are_told_however_many_others_do_not():
+    row = {"alike_units": ["hidden.2.weight", "hidden.3.weight"]}
+    apart = {"alike_units": ["hidden.1.weight", "hidden.3.weight"]}
+
+    found = only("symmetry", recorded(falling(120, end=0.6), facts=row))
+
+    assert found.layers == tuple(row["alike_units"])
+    assert asked("symmetry", recorded(falling(120, end=0.6), facts=apart)) == []

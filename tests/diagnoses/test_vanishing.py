@@ -391,3 +391,35 @@ def test_a_loss_that_fell_to_guessing_by_the_last_bias_alone_is_stuck_as_well(ex
                        facts={"output": {"shape": [64, 1], "min": -2.6, "max": -2.6}})  # fmt: skip
 
     assert bool(asked("vanishing", history)) == told
+
+
+def test_the_one_layer_that_lets_nothing_back_is_named_before_those_in_front_of_it():
+    back = np.repeat([1e-7, 1e-7, 2e-7, 2e-7, 1e-2, 1e-2], 2)
+
+    found = only("vanishing", recorded(level(60), grad_l2=back, layers=network(activation="Tanh")))
+
+    assert found.layers[0] == "hidden.3.weight"
+
+
+@pytest.mark.parametrize(("part", "told"), [(1e-9, 1), (0.1, 0), (0.0, 0)])
+def test_a_memory_that_gets_nothing_where_inputs_were_read_is_told(part, told):
+    layers = (
+        Layer("memory.weight_ih_l0", (96, 8), "GRU", "weight", 0, optimised=True),
+        Layer("memory.weight_hh_l0", (96, 32), "GRU", "weight", 0, optimised=True),
+        Layer("output.weight", (2, 32), "Linear", "weight", 1, optimised=True),
+    )
+    back = [1e-2 * part, 1e-2, 1e-2]
+    found = asked("vanishing", recorded(level(80), layers=layers, weight_l2=9.0, grad_l2=back))
+
+    assert len(found) == told
+    assert all(each.layers[0] == "memory.weight_ih_l0" for each in found)
+
+
+@pytest.mark.parametrize(("part", "told"), [(0.05, 0), (1e-3, 1)])
+def test_what_first_steps_did_that_are_large_in_all_is_theirs(part, told):
+    back = np.tile(1e-2 * FADED, (60, 1))
+    back[0] = 1e-2
+    steps = 6 * np.where(np.arange(60) < 3, part, 1e-4)
+    found = asked("vanishing", recorded(level(60), grad_l2=back, update_l2=steps, weight_l2=6.0))
+
+    assert len(found) == told

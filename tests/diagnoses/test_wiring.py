@@ -226,3 +226,18 @@ def test_large_first_outputs_that_shrink_have_not_learned_in_spite_of_a_copy():
 
     assert [each.fix.code for each in told(losses)] == ["leave_weights"]
     assert told(losses - 1.5) == []
+
+
+def test_biases_that_a_write_took_and_no_step_takes_away_again_are_held_there():
+    losses = np.concatenate([falling(80, end=0.3), 2.2 * noise(60, 0.05, 2)])
+    biases = np.array([each.role == "bias" for each in network()])
+
+    def told(after):
+        weights = np.ones((140, len(biases)))
+        weights[:, biases] = 0.3
+        weights[80:, biases] = after[:, None]
+        history = recorded(losses, weight_l2=weights, update_l2=0.01)
+        return [each.fix.code for each in asked("wiring", history)]
+
+    assert told(np.full(60, 0.012)) == ["leave_weights"]
+    assert told(0.01 * np.arange(1, 61) ** 0.5) == []

@@ -72,7 +72,9 @@ def _ramp(seen: Sight, limit: Limits) -> list[RunFinding]:
     if rates is None or typical is None or not is_rising(rates):
         return []
     rise, share, lowest = _rise(seen.loss.values, 10)
-    if rise < limit["ramp_rise"] or share < limit["ramp_share"] * seen.loss.start:
+    # Where all is learned still, a few hard batches make a loss many times its lowest.
+    learned = float(levels(seen.loss.values, 10)[-1]) < limit["loss_share"] * seen.loss.start
+    if learned or rise < limit["ramp_rise"] or share < limit["ramp_share"] * seen.loss.start:
         return []
     place = int(np.searchsorted(seen.steps, seen.loss.steps[lowest]))
     before, now = typical[max(place - 10, 0) : place + 1], typical[-10:]

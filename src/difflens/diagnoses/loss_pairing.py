@@ -15,6 +15,7 @@ from .feeding.causes import Cause
 from .pairing.bounded import bounded
 from .pairing.contrast import no_contrast
 from .pairing.endings import of_one, squashed, sunk
+from .pairing.heavier import heavier
 from .pairing.kinds import two_kinds
 from .pairing.scores import are_scores
 from .pairing.shapes import SWING, every_target
@@ -105,7 +106,7 @@ def loss_pairing(history: History, policy: Policy) -> Iterator[RunFinding]:
     seen = sight(history)
     found = [*_probabilities(seen, limit)] or of_one(seen, limit) or squashed(seen, limit)
     found = found or bounded(seen, limit) or sunk(seen, limit)
-    found = found or every_target(seen, limit) or no_contrast(seen, limit)
+    found = found or every_target(seen, limit) or no_contrast(seen, limit) or heavier(seen)
     yield from found or two_kinds(seen, limit) or silenced(seen, limit)
     yield from _negated(seen, limit)
 

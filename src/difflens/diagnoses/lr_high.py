@@ -10,6 +10,7 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import RunFinding
 from . import diagnosis
+from .driving.apart import thrown_apart
 from .driving.factors import rate_factor, remedy
 from .driving.overshoot import BEFORE, suffered
 from .signs.adaptive import is_replaced_by_rate
@@ -58,6 +59,13 @@ def lr_high(history: History, policy: Policy) -> Iterator[RunFinding]:
     """Find updates that are large beside the weights where the loss rises or does not settle."""
     limit = Limits("lr-high", policy, THRESHOLDS)
     seen = sight(history)
+    # A first step is what it is, whatever decay did to the weights since.
+    apart = thrown_apart(seen, limit)
+    yield from apart or _beside_weights(seen, limit)
+
+
+def _beside_weights(seen: Sight, limit: Limits) -> Iterator[RunFinding]:
+    """Find steps of all layers that are large, where nothing else makes them so."""
     typical, gradient = seen.layers.typical_update, seen.layers.typical_gradient
     if typical is None or gradient is None or seen.points < 4:
         return

@@ -17,7 +17,7 @@ from ..runs import RunFinding
 from . import diagnosis
 from .signs.held_back import held_back_loss
 from .signs.limits import Limits
-from .signs.rates import larger, lower
+from .signs.rates import HEAVY, larger, lower, momentum
 from .signs.sight import Sight, sight
 from .signs.wording import above, finding
 
@@ -41,6 +41,7 @@ THRESHOLDS = {
 _LOOKS = 3
 _RISE = 1.1  # times the look before: steps that overshoot lift held-back data by more
 _BELOW = 0.9  # of where training began: what was learned for held-back data
+_GOES_ON = 0.1  # of where training began: such a level is high where a heavy momentum holds it
 _BESIDE = 3.0  # times the training loss: a held-back loss beyond it leaves it behind, and over-fits
 
 
@@ -105,7 +106,8 @@ def _throws(seen: Sight, limit: Limits) -> list[RunFinding]:
     middle = float(np.median(held_back.values[half:]))
     late = float(np.mean(loss.values[loss.n // 2 :]))
     level, beside = middle / loss.reference, middle / max(late, 1e-300)
-    if level < limit["held_level"] or beside > _BESIDE:
+    least = limit["held_level"] if not _goes_on(seen, held_back.values) else _GOES_ON
+    if level < least or beside > _BESIDE:
         return []
     return [finding(
         "oscillating",
@@ -113,13 +115,23 @@ def _throws(seen: Sight, limit: Limits) -> list[RunFinding]:
         f"the held-back loss leapt up and down {leaps} times and is at {middle:.3g} "
         f"(training began at {loss.reference:.3g})",
         {"leaps": leaps, "leaps_threshold": limit["leaps"], "level_by_start": level,
-         "level_threshold": limit["held_level"], "looks": held_back.n},
+         "level_threshold": least, "looks": held_back.n},
         since=int(held_back.steps[int(np.argmax(up)) + 1]),
         cause="steps overshoot: the learning rate or the momentum is high, or the batch is small",
         advice=["lower the learning rate", "lower the momentum", "take larger batches"],
-        signs=[above(leaps, limit["leaps"] / 2), above(level, limit["held_level"])],
+        signs=[above(leaps, limit["leaps"] / 2), above(level, least)],
         fix=larger(seen) or lower(seen, 0.1),
     )]  # fmt: skip
+
+
+def _goes_on(seen: Sight, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    """Does a heavy momentum keep such swings up, so that half of the looks won nothing?
+
+    A usual one forgets a step within ten, and what leaps low down comes to rest.
+    """
+    half = len(values) // 2
+    won = float(np.median(values[half:])) < _BELOW * float(np.median(values[:half]))
+    return HEAVY < momentum(seen) < 1 and not won
 
 
 def _falls(late: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -10,14 +10,17 @@ import numpy as np
 from ..records import Policy, Threshold
 from ..runs import Fix, RunFinding
 from . import diagnosis
+from .signs.fading import loses_slopes
 from .signs.harms import Harm, crawls, stuck
 from .signs.held_back import held_back_loss
+from .signs.layers import initial_scales
 from .signs.limits import Limits
 from .signs.losses import Losses
 from .signs.passing import why
 from .signs.raising import end_warm_up, raised
 from .signs.recurrence import is_recurrent
 from .signs.sight import Sight, sight
+from .signs.standing import unmoved
 from .signs.wording import below, finding
 
 if TYPE_CHECKING:
@@ -51,7 +54,9 @@ _ALIKE = 0.25  # by which a loss times the batch may differ from the held-back o
 _NEAR = 10  # points before a look
 _VALUES, _MOST = 6, 0.75  # held-back values, and the share of looks at which they got better
 _MOVED = 0.1  # share of its first value by which a held-back loss fell that has left a saddle
+_WON, _SMALL = 0.1, 0.6  # fall of a loss that won nothing; of kaiming: xavier is 0.71 of it
 _REST = 0.1  # of the start: a loss above it has some way to go
+_TIMES = 50.0  # times its first value: a rate that began with next to nothing
 _STACK, _TORN = 3, 0.5  # matrices, and the part of its weights by which a step tears the last
 _LATE, _GROWN = 20, 1.5  # points of late, and gradients of them by those of all: a saddle is left
 
@@ -71,6 +76,8 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
                     f"held-back one divided by the batch ({seen.batch})")  # fmt: skip
     elif told is None or seen.loss.fall >= limit["fall"]:
         told = _crawls(seen, limit) or stays
+    climbs = _climbs_for_ever(seen, limit)
+    told = told or climbs
     if told is None or typical is None or seen.may_be_slow:
         return
     rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
@@ -81,7 +88,7 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
     if len(late) < limit["points"] // 2:
         return
     pace = float(np.median(late))
-    young = divided or stays is not None or _is_young(seen, limit)
+    young = divided or bool(stays or climbs) or _is_young(seen, limit)
     if not 0 < pace < limit["update"] and not (pace > 0 and young):
         return
     factor = float(seen.batch or 1) if divided else min(max(raised(seen) or 3.0, 3.0), 1e4)
@@ -103,14 +110,26 @@ def slow(history: History, policy: Policy) -> Iterator[RunFinding]:
 def _even_out(seen: Sight, factor: float) -> Fix | None:
     """Ask for what lets gradients pass, where a rate so much higher would tear the last layer.
 
-    The others are slow since little reaches them, and no one rate is right for both.
+    The others are slow since little reaches them, and no one rate is right for both. Nor is one
+    where small weights, each a little, take the slope on its way through a stack: a rate that moves
+    them tears what is near the outputs.
     """
     steps, columns = seen.layers.recent(seen.layers.update), np.flatnonzero(seen.layers.trained)
+    if seen.loss.fall < _WON and loses_slopes(seen) and _start_small(seen):
+        return why(seen, columns).fix
     if steps is None or len(columns) < _STACK or not np.isfinite(steps[columns]).all():
         return None
     last = int(columns[-1])
     torn = int(np.argmax(steps)) == last and factor * float(steps[last]) > _TORN
     return why(seen, columns).fix if torn else None
+
+
+def _start_small(seen: Sight) -> bool:
+    """Do most weights start below what keeps a signal's size, and does no norm mend it?"""
+    scales = initial_scales(seen.layers)[seen.layers.trained] if seen.points else np.zeros(0)
+    known = scales[np.isfinite(scales)]
+    small = len(known) > 0 and float(np.median(known)) < _SMALL
+    return small and not seen.history.fact("norm_layers")
 
 
 def _crawls(seen: Sight, limit: Limits) -> Harm | None:
@@ -146,6 +165,19 @@ def _stays(seen: Sight, limit: Limits) -> Harm | None:
         f"in {loss.n} points the weights went {path:.2g} of their size, the loss to {loss.now:.4g}"
     )
     return Harm("crawls", int(loss.steps[0]), loss.fall, said)
+
+
+def _climbs_for_ever(seen: Sight, limit: Limits) -> Harm | None:
+    """Is the rate still on its way up from next to nothing, with held-back data where it was?
+
+    A warm-up is short beside a run. One that was counted in other units (examples, not steps) has
+    taken all of it: the steps so far were small, whatever the latest are.
+    """
+    rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    if not seen.is_warming_up or len(rates) < limit["steady_points"]:
+        return None
+    climbs = bool((np.diff(rates) >= 0).all()) and rates[-1] > _TIMES * rates[0]
+    return unmoved(seen, int(limit["steady_points"])) if climbs else None
 
 
 def _crept(seen: Sight, limit: Limits) -> bool:

@@ -12,7 +12,7 @@ from ..runs import Fix, RunFinding
 from . import diagnosis
 from .signs.copies import copies
 from .signs.harms import Harm, crawls, rests, stuck
-from .signs.layers import are_clipped
+from .signs.layers import are_clipped, inputs, units
 from .signs.limits import Limits
 from .signs.sight import Sight, sight
 from .signs.starts import scheme
@@ -81,7 +81,9 @@ def _tiled(seen: Sight, limit: Limits, told: Harm | None) -> list[RunFinding]:
     trained = seen.layers.named(np.flatnonzero(seen.layers.trained))
     names = [each for each in trained if each in named]
     share = len(names) / max(len(trained), 1)
-    if not names or (share < limit["share"] and not _gives_nothing_back(seen, names)):
+    if share < limit["share"] and not _gives_nothing_back(seen, names):
+        names = _in_a_row(seen, named)  # the others are told apart by what stands behind them
+    if not names:
         return []
     told = told or _narrowed(seen, names, trained)
     if told is None:
@@ -93,6 +95,20 @@ def _tiled(seen: Sight, limit: Limits, told: Harm | None) -> list[RunFinding]:
     cause = "one row was copied to all: units that compute the same get the same gradient"
     advice = ["initialise every unit at random (kaiming or xavier)"]
     return [_told(seen, limit, told, (names, share, said), cause=cause, advice=advice)]
+
+
+def _in_a_row(seen: Sight, named: set[str]) -> list[str]:
+    """Give those of the matrices one of which reads what another makes.
+
+    The units between two of them get the same inputs and, back through equal weights, the same
+    gradient: they stay one for good, however few such layers there are.
+    """
+    columns = np.flatnonzero(seen.layers.trained)
+    layers = [seen.layers.of(int(each)) for each in columns]
+    found = [i for i in range(len(layers) - 1)
+             if {layers[i].name, layers[i + 1].name} <= named
+             and units(layers[i]) == inputs(layers[i + 1]) > 1]  # fmt: skip
+    return [layers[i].name for i in sorted({each for i in found for each in (i, i + 1)})]
 
 
 def _narrowed(seen: Sight, names: list[str], trained: list[str]) -> Harm | None:

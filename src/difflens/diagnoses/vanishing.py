@@ -28,6 +28,7 @@ from .signs.fading import (
     is_work_of_steps,
     sizes_of,
     tiny,
+    wall,
 )
 from .signs.gates import asking
 from .signs.harms import Harm, crawls, rests, stood, stuck
@@ -179,7 +180,8 @@ def _with_depth(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
         return []
     # The first of those that are faint alike: what fades is lost on the way to the input.
     order = sorted(faint, key=lambda i: (round(float(np.log10(max(ratios[i], 1e-30))) / 2), i))
-    order = because.gates + [i for i in order if i not in because.gates]
+    ahead = because.gates or wall(ratios, faint, strongest, beside=beside)
+    order = ahead + [i for i in order if i not in ahead]
     return [
         finding(
             "vanishing",

@@ -30,3 +30,13 @@ def test_restarts_that_go_higher_each_time_are_told_while_the_loss_still_falls()
 )
 def test_other_schedules_are_none(rates):
     assert asked("diverging", rated(rates)) == []
+
+
+def test_a_loss_that_each_of_them_throws_up_and_that_comes_back_swings():
+    losses = 2 * np.exp(-(AT % 40) / 6) + 0.1
+
+    found = only(
+        "diverging", recorded(losses[:90], scalars={"lr": (0.01 * 3.0 ** (AT // 40) * WAVE)[:90]})
+    )
+
+    assert (found.name, found.fix.code) == ("oscillating", "fix_schedule")

@@ -44,3 +44,10 @@ def test_what_is_wrong_before_anything_is_learned_was_not_learned_by_heart(pace,
     assert [bool(asked(each, history)) for each in ("over-fit", "data")] == [
         name == "over-fit", name == "data",
     ]  # fmt: skip
+
+
+def test_held_back_data_about_guessing_at_first_and_worse_at_each_look_was_learned_by_heart():
+    losses = falling(100, end=0.05, pace=0.03)
+
+    assert asked("data", run(losses, np.linspace(2.2, 2.75, 100))) == []
+    assert only("data", run(losses, np.linspace(3.4, 3.9, 100))).fix.code == "check_labels"

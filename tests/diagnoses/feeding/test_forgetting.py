@@ -27,6 +27,7 @@ def test_a_memory_that_gets_no_gradient_has_forgotten_what_counts():
 
     assert found.fix.code == "follow_example"
     assert "padding" in found.cause
+    assert set(found.layers) == {"memory.weight_ih_l0", "memory.weight_hh_l0"}
 
 
 def test_a_memory_that_gets_its_gradient_may_rest_at_first():

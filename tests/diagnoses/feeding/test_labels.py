@@ -228,3 +228,32 @@ def test_labels_that_taught_something_before_the_loss_was_thrown_are_doubted_sin
     history = recorded(losses, act_std=0.1, facts={"output": {"shape": [64, 1]}})
 
     assert only("data", history).since_step > 90
+
+
+def test_a_schedule_that_let_the_steps_die_leaves_labels_undoubted():
+    rates = 1e-3 * 0.94 ** np.arange(220)
+
+    assert only("data", recorded(level(220), update_l2=0.02, facts=CLASSES)).fix is not None
+    assert asked("data", recorded(level(220), update_l2=0.02, facts=CLASSES,
+                                  scalars={"lr": rates})) == []  # fmt: skip
+
+
+def test_gradients_that_are_one_share_of_all_weights_are_those_of_a_penalty():
+    sizes = np.exp(-np.arange(220) / 400)
+
+    ruled = recorded(level(220), update_l2=0.02, weight_l2=sizes, grad_l2=0.04 * sizes,
+                     facts=CLASSES)  # fmt: skip
+    kept = recorded(level(220), update_l2=0.02, weight_l2=1.0, grad_l2=0.04, facts=CLASSES)
+
+    assert asked("data", ruled) == []
+    assert only("data", kept).fix is not None
+
+
+def test_a_loss_that_is_gone_within_a_hundred_steps_is_of_few_examples():
+    def told(pace):
+        losses = np.linspace(2.3, 2.3 - 0.023 * 60 * pace, 60) * noise(60, 0.01)
+        looks = {"val_loss": sampled(np.linspace(2.31, 2.6, 60), 12)}
+        return asked("data", recorded(losses, update_l2=0.02, facts=CLASSES, scalars=looks))
+
+    assert told(0.9) == []
+    assert [each.fix.code for each in told(0.3)] == ["check_labels"]

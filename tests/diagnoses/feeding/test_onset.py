@@ -62,3 +62,12 @@ def test_a_loss_that_falls_and_leaps_once_was_on_its_way():
     losses[90:95] = 3.0
 
     assert "shuffle" not in codes(recorded(losses))
+
+
+def test_swings_that_never_cost_what_guessing_does_forget_nothing():
+    at = np.arange(200)
+    waves = np.exp(0.9 * np.sin(0.3 * at + 0.001 * at**2))
+    losses = 0.05 * noise(200, 0.15, 2) * np.where(at < 120, 1.0, 2 * waves)
+    losses[:10] = 1.6
+
+    assert "shuffle" not in codes(recorded(losses))

@@ -105,3 +105,40 @@ def test_a_regression_that_explained_its_targets_and_no_longer_does_gets_others(
 
     assert (found.since_step, found.fix.code) == (100, "check_labels")
     assert asked("data", recorded(losses, act_std=0.7)) == []
+
+
+def test_a_rate_that_comes_back_again_and_again_makes_the_teeth_itself():
+    at = np.arange(150)
+    teeth = np.tile(np.concatenate([[4.0], np.linspace(2.0, 0.2, 14)]), 10) * noise(150, 0.02)
+    teeth[:15] = 2.3
+    rates = 0.1 * np.cos(np.pi / 2 * (at % 15) / 15)
+
+    told = asked("data", recorded(teeth, scalars={"lr": rates}))
+
+    assert not any("sawtooth" in each.text for each in told)
+
+
+def relabelled(dead_since=None, start=2.3):
+    """Make a run whose labels are others since step 80, of which a layer may be dead."""
+    learned = falling(80, start=start, end=0.3, pace=0.1)
+    learned[2:6] *= start / 2  # thrown up first, where it starts high
+    losses = np.concatenate([learned, 2.4 * noise(40, 0.03, 2)])
+    gradients = np.full((120, 12), 0.01)
+    if dead_since is not None:
+        gradients[dead_since:, 4:6] = 0.0
+    facts = {"output": {"rows_sum_to_one": False, "shape": [64, 10]}}
+    return recorded(losses, grad_l2=gradients, facts=facts)
+
+
+def test_a_loss_that_began_far_above_guessing_need_not_go_back_there():
+    found = only("data", relabelled(start=12.0))
+
+    assert (found.since_step, found.fix.code) == (80, "check_labels")
+    assert found.evidence["sound_before"] is True
+
+
+def test_layers_that_died_long_before_a_leap_or_behind_it_did_not_make_it():
+    told = [[each.fix.code for each in asked("data", relabelled(dead_since=at))]
+            for at in (20, 90, 80)]  # fmt: skip
+
+    assert told == [["check_labels"], ["check_labels"], []]

@@ -6,7 +6,9 @@ from difflens.runs import Fix, RunFinding
 
 
 def found(name, since=0, severity="critical", **more):
-    return RunFinding(name, severity, name, {"n": 1.0}, since_step=since, **more)
+    return RunFinding(
+        name, severity, name, more.pop("evidence", {"n": 1.0}), since_step=since, **more
+    )
 
 
 def names(findings):
@@ -162,3 +164,11 @@ def test_a_step_that_struck_a_sound_run_explains_what_is_read_off_the_whole_of_i
     assert names([found("lr-high", 3), labels, sound]) == ["spike"]
     assert names([back, sound]) == ["spike"]
     assert names([found("lr-high", 3), found("spike", 200, fix=skip)]) == ["lr-high"]
+
+
+def test_what_changed_at_a_step_of_a_sound_run_is_not_explained_by_what_is_read_off_the_whole():
+    data = found("data", 90, evidence={"sound_before": True})
+
+    for name in ("lr-high", "plateau", "dead"):
+        (told,) = causes([found(name, 0), data])
+        assert (told.name, told.also) == ("data", (name,))

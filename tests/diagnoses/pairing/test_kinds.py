@@ -75,3 +75,16 @@ def test_a_held_back_loss_that_falls_at_every_look_is_on_its_way():
 
     assert asked("loss-pairing", both(losses, np.linspace(2.8, 2.43, 64))) == []
     assert asked("loss-pairing", both(losses, np.linspace(2.5, 2.45, 64)))
+
+
+def test_a_held_back_loss_that_runs_away_while_training_falls_and_is_left_is_another():
+    counts = {"output": {"shape": [64, 1], "min": -0.1, "max": 2.0}, "final_module": "Linear"}
+    falls = falling(200, start=4.0, end=1.5, pace=0.05)
+
+    def told(losses, held_back):
+        return [each.fix.code for each in asked("loss-pairing", both(losses, held_back, counts))]
+
+    assert told(falls, np.linspace(3.0, 40.0, 200)) == ["match_loss"]
+    assert told(falls, np.linspace(3.0, 7.0, 200)) == []
+    assert told(falls, np.linspace(20.0, 40.0, 200)) == []
+    assert told(falling(200, start=4.0, end=0.01, pace=0.05), np.linspace(3.0, 40.0, 200)) == []

@@ -55,3 +55,16 @@ def test_a_rate_at_which_the_loss_fell_by_sound_steps_is_held_and_half_of_any_ot
     assert held(falling(100, pace=0.1), 5e-3) == pytest.approx(0.1)
     assert held(falling(100, pace=0.1), 5e-2) == pytest.approx(0.05)
     assert held(level(100), 5e-3) == pytest.approx(0.05)
+
+
+def test_the_layer_that_moves_most_is_not_raised_until_it_tears_unless_it_starts_tiny():
+    fast = np.full(12, 1e-4)
+    fast[10] = 1e-2
+    weights = np.full(12, 4.0)
+    tiny = np.where(np.arange(12) == 10, 0.1, 4.0)
+
+    assert raised(small(1e-4)) == 140
+    raises = [raised(sight(recorded(level(100), weight_l2=each, update_l2=fast)))
+              for each in (weights, tiny)]  # fmt: skip
+    assert raises[0] == 120
+    assert raises[1] == 560

@@ -39,7 +39,7 @@ _GONE = 0.01  # of the first gradients: what is left where steps silenced the ne
 def suffered(seen: Sight, limit: Limits) -> Iterator[Harm]:
     """Give each harm that steps may have done, the plainest first."""
     harms = (_rose(seen, limit), _broke(seen, limit), _undone(seen, limit),
-             _swings(seen.loss, limit), _stays(seen, limit), _climbed(seen, limit),
+             swings(seen.loss, limit), _stays(seen, limit), _climbed(seen, limit),
              _silenced(seen, limit))  # fmt: skip
     return (told for told in harms if told is not None)
 
@@ -125,7 +125,7 @@ def _undone(seen: Sight, limit: Limits) -> Harm | None:
     return Harm("above", int(loss.steps[behind][0]), (late - low) / won, said)
 
 
-def _swings(loss: Losses, limit: Limits) -> Harm | None:
+def swings(loss: Losses, limit: Limits) -> Harm | None:
     """Does the loss swing widely without getting anywhere?"""
     if loss.n < 40 or loss.start <= 0 or loss.is_signed:
         return None

@@ -14,6 +14,7 @@ _TIMES = 1.5  # times all rates before it: restarts come back to where they were
 _FELL = 0.5  # of the highest before: a warm-up in stages does not fall in between
 _TWICE = 2  # restarts of that kind: one may begin another part of a run
 _STAYS = 3  # points: a rate that is high for fewer slipped
+_AROUND, _THROWN = 10, 3.0  # points on either side of a restart, and times the loss before it
 _KEPT = 0.5  # of it: a schedule falls slowly behind a restart
 
 
@@ -31,7 +32,8 @@ def restarts(seen: Sight) -> list[RunFinding]:
     times = float(rates[found[-1]]) / first
     return [
         finding(
-            "diverging",
+            # What is thrown up by each of them, and came back so far, swings; else it is foretold.
+            "oscillating" if _throw(seen, found) else "diverging",
             "warning",
             f"the learning rate fell and came back higher than ever {len(found)} times: it is "
             f"{times:.3g} times what it was before, and no run can follow that for long",
@@ -52,3 +54,14 @@ def _is_higher(rates: Any, at: int) -> bool:
     fell = 0 < rates[at - 1] < _FELL * highest
     stays = len(after) == _STAYS and float(after.min()) > _KEPT * rates[at]
     return bool(fell and stays and rates[at] > _TIMES * highest)
+
+
+def _throw(seen: Sight, found: list[int]) -> bool:
+    """Did the loss rise to far more than before at each of these restarts?"""
+    loss = seen.loss
+    for at in found:
+        place = int(np.searchsorted(loss.steps, seen.steps[at]))
+        before, after = loss.values[max(place - _AROUND, 0) : place], loss.values[place:][:_AROUND]
+        if not len(before) or float(after.max(initial=0.0)) < _THROWN * float(np.median(before)):
+            return False
+    return True

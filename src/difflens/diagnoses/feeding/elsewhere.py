@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...runs import Fix, RunFinding
 from ..signs.held_back import (
     Behind,
@@ -19,7 +21,7 @@ from ..signs.sight import Sight
 from ..signs.wording import above, finding
 
 _WORSE = 1.1  # best of the latter half by best of the first: it gets worse, in whatever units
-_LOOKS = 6
+_LOOKS, _RISING = 6, 4
 
 
 def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -30,7 +32,7 @@ def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = _behind(loss, held_back, limit)
     if found is None or loss.fall < limit["blind_fall"] or has_soured(loss, held_back):
         return []
-    if has_stayed(loss, held_back):
+    if has_stayed(loss, held_back) or _sours(loss, held_back):
         return []  # it was about where training began: what was learned was learned by heart
     outsize = is_outsize(loss, held_back)
     return [
@@ -53,6 +55,13 @@ def elsewhere(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("scale_inputs" if outsize else "check_labels"),
         )
     ]  # fmt: skip
+
+
+def _sours(loss: Losses, held_back: Losses) -> bool:
+    """Was it about guessing at the first look, and worse at each since? That came by training."""
+    values = held_back.values
+    began = len(values) >= _RISING and values[0] < _WORSE * abs(loss.reference)
+    return bool(began and (np.diff(values) > 0).all() and not is_outsize(loss, held_back))
 
 
 def _behind(loss: Losses, held_back: Losses, limit: Limits) -> Behind | None:

@@ -15,6 +15,7 @@ from ..signs.held_back import held_back_loss
 from ..signs.limits import Limits
 from ..signs.recurrence import RECURRENT
 from ..signs.sight import Sight
+from ..signs.silence import starved
 from ..signs.wording import above, below, finding
 
 _NEAR = (0.97, 1.05)  # of guessing
@@ -28,6 +29,8 @@ def forgotten(seen: Sight, limit: Limits) -> list[RunFinding]:
         return []
     if not _guesses(seen) or seen.is_warming_up or not _steps(seen, limit):
         return []
+    if starved(seen):
+        return []  # what stands before the memory is dead, and told there
     return [
         finding(
             "data",
@@ -37,6 +40,7 @@ def forgotten(seen: Sight, limit: Limits) -> list[RunFinding]:
             {"memory_by_output": part, "memory_gradient_threshold": limit["memory_gradient"],
              "points": loss.n, "chance": loss.chance},
             since=int(loss.steps[0]),
+            layers=_memory(seen),
             cause="what counts lies too far back: padding behind each sequence is read as if it "
             "were part of it, or sequences are longer than such a memory lasts",
             advice=["follow one example: which places are read, and from which is it answered?",
@@ -58,6 +62,15 @@ def _reaches_memory(seen: Sight) -> float | None:
     if not memory or kinds[-1] in RECURRENT or not 0 < gradients[-1] < np.inf:
         return None
     return float(min(memory) / gradients[-1])
+
+
+def _memory(seen: Sight) -> list[str]:
+    """Name the matrices of the memory, the faintest first."""
+    gradients = seen.layers.recent(seen.layers.gradient)
+    if gradients is None:
+        return []
+    faintest = np.argsort(np.nan_to_num(gradients), kind="stable")
+    return seen.layers.named([int(i) for i in faintest if seen.layers.of(i).kind in RECURRENT])
 
 
 def _guesses(seen: Sight) -> bool:

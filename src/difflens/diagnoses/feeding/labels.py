@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...runs import Fix, RunFinding
-from ..signs.decay import decay_that_wins
+from ..signs.decay import decay_that_wins, is_ruled
 from ..signs.harms import Harm, crawls, stuck
 from ..signs.held_back import (
     held_back_loss,
@@ -18,7 +18,7 @@ from ..signs.layers import initial_scales
 from ..signs.limits import Limits
 from ..signs.losses import Losses, levels
 from ..signs.outputs import explains_nothing, holds_for_nothing
-from ..signs.rates import is_torn_by_momentum
+from ..signs.rates import is_torn_by_momentum, points_at_height
 from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from ..signs.wording import above, below, finding
@@ -26,6 +26,7 @@ from .causes import why_nothing_is_learned
 from .thinning import is_blurred, is_thinned, patience
 
 _REPLACED, _SMALL = 1.0, 0.2  # update by weight of such a step, and weights by kaiming's
+_AT_HEIGHT = 30  # points of a rate at its height, in all: fewer teach nothing, whatever labels are
 _HOT = 2.0  # times guessing
 _LOST = 1.1  # times its best
 _LOOKS, _LOWER = 4, 0.98  # held-back values, and of the one before: it gets better
@@ -40,7 +41,7 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     blind, flat = is_blind(held_back, loss, limit), is_flat(held_back, limit)
     most = limit["blind_fall" if blind else "fall"]
     pace = _healthy_pace(seen, limit)
-    if pace is None or seen.is_warming_up or decay_that_wins(seen) is not None:
+    if pace is None or seen.is_warming_up or decay_that_wins(seen) is not None or is_ruled(seen):
         return []
     if is_on_its_way(held_back, loss) or _was_taught(held_back, loss):
         return []
@@ -55,6 +56,8 @@ def labels(seen: Sight, limit: Limits) -> list[RunFinding]:
     )
     fastest = _fastest_fall(loss)
     falls = not (blind or flat) and (fastest is None or fastest > limit["pace"])
+    # A loss that is all but gone within a hundred steps is of few examples: that is over-fitting.
+    falls = falls or (fastest or 0.0) > limit["blind_fall"]
     if falls or (held_back is not None and held_back.n >= 3 and held_back.fall > limit["fall"]):
         told = None
     least = _least(seen, limit, True, heart)
@@ -229,6 +232,8 @@ def _healthy_pace(seen: Sight, limit: Limits) -> float | None:
         return None
     if _are_replaced(seen) or is_torn_by_momentum(seen):
         return None
+    if seen.points > _AT_HEIGHT > points_at_height(seen):
+        return None  # a schedule let the steps die before anything could be learned
     pace = float(np.nanmedian(typical))
     pulls = gradients[np.isfinite(gradients) & seen.layers.trained]
     # Decay moves weights that get no gradient at all.

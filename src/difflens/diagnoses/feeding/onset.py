@@ -32,6 +32,7 @@ _DEVIATIONS = 3.0  # of the autocorrelation of as many batches that are drawn at
 _WIDER = 2.0  # spread of ln(loss) since, by that before
 _COSTS = 0.5  # of ln: what the batches since cost more than those before
 _TURNS = 4  # by a factor of two
+_FORGOTTEN = 3  # batches at least that cost what a run costs that has learned nothing
 _THROWN = 30.0  # times the start, or guessing: what is forgotten costs less
 
 
@@ -136,11 +137,13 @@ def _tooth(loss: Losses, begins: int, ends: int) -> Onset | None:
 def _neighbours(loss: Losses) -> Onset | None:
     """Find the point since which a batch's loss tells the next one's, swings far, and is higher."""
     logs = np.log(loss.values)
-    early = loss.n // 5
+    early, untaught = loss.n // 5, np.log(abs(loss.reference))
     for at in range(loss.n - _SINCE, early + _SINCE, -_EVERY):
         rose = float(np.median(logs[at:]) - np.median(logs[at - _BEFORE : at]))
         if rose < _COSTS or lasting_turns(logs[at:]) < _TURNS:
             continue
+        if int((logs[at:] > untaught).sum()) < _FORGOTTEN:
+            continue  # a class that is forgotten is guessed again; steps that swing undo less
         before, since = _rest(logs[max(early, at - 2 * _SINCE) : at]), _rest(logs[at:])
         wider = float(since.std() / max(float(before.std()), 1e-12))
         knew, knows = _memory(before), _memory(since)

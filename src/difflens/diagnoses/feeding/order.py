@@ -8,8 +8,8 @@ from ...runs import Fix, RunFinding
 from ..signs.held_back import held_back_loss
 from ..signs.leaps import SOON, Leap, leap, stays_out, update_before
 from ..signs.limits import Limits
-from ..signs.losses import Losses
-from ..signs.outliers import outlier
+from ..signs.losses import Losses, levels
+from ..signs.outliers import outlier, was_sound
 from ..signs.outputs import explained
 from ..signs.sawtooth import sawtooth
 from ..signs.sight import Sight
@@ -21,6 +21,9 @@ _NEXT = 1  # steps between a write to the weights and what the loss makes of it
 _SOMETHING = 0.01  # of the start
 _FORGOTTEN = 30.0  # times the start, or guessing: what is forgotten costs less
 _EXPLAINED = 0.5  # share of a regression's targets: something was learned
+_BEFORE = 10  # points before a leap
+_LEARNED, _LOST = 0.5, 0.1  # of what knowing nothing costs: less, and lost again at most
+_AT_ONCE, _AGAIN = 2.0, 2  # times the rate before it, and how often: restarts of a schedule
 _EARLY = 5  # part of the run in which levels fall too fast to be compared: the first fifth
 _AROUND, _LOOKS = 4, 4  # points on either side of a look, and how many looks must have them
 
@@ -120,7 +123,7 @@ def _sawtooth(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = sawtooth(seen.loss)
     if found is None or found.jumps < limit["jumps"] or _is_thrown(seen.loss):
         return []
-    if found.skewness < limit["skew"] / (2 if found.is_regular else 1):
+    if found.skewness < limit["skew"] / (2 if found.is_regular else 1) or _restarts(seen):
         return []
     return [
         finding(
@@ -138,6 +141,12 @@ def _sawtooth(seen: Sight, limit: Limits) -> list[RunFinding]:
             fix=Fix("shuffle"),
         )
     ]  # fmt: skip
+
+
+def _restarts(seen: Sight) -> bool:
+    """Does the learning rate come back at once, again and again? Then each restart is a tooth."""
+    rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
+    return int((rates[1:] > _AT_ONCE * np.abs(rates[:-1])).sum()) >= _AGAIN
 
 
 def _is_thrown(loss: Losses) -> bool:
@@ -158,6 +167,44 @@ def _is_constant(seen: Sight, found: Leap | None, limit: Limits) -> bool:
     return before > _EXPLAINED and now < limit["explained"]
 
 
+def _all_get_gradients(seen: Sight, found: Leap) -> bool:
+    """Did gradients reach all layers where the loss leapt that they reached before?
+
+    Units that die let none through at once. What a leap throws may die later, and what was dead
+    long before did not lift the loss.
+    """
+    gradients = seen.layers.gradient
+    if gradients is None:
+        return False
+    place = int(np.searchsorted(seen.steps, found.step))
+    known = gradients[:, seen.layers.trained]
+    reached = (known[max(place - _BEFORE, 0) : place] > 0).all(axis=0)
+    # Of a few units one batch may reach none.
+    now = known[place : place + 2, reached]
+    return bool(reached.any() and (now > 0).any(axis=0).all())
+
+
+def _was_sound(loss: Losses, found: Leap) -> bool:
+    """Had it learned before the leap, and lost nothing of it?
+
+    Also where first steps threw it far above guessing: what is learned is learned by that.
+    """
+    course = levels(loss.values[: found.at], _BEFORE)
+    late, lowest = float(course[-1]), float(course.min())
+    taught = late < _LEARNED * abs(loss.reference) and late - lowest < _LOST * abs(loss.reference)
+    return taught or was_sound(loss, found.step - 1)
+
+
+def _untaught(loss: Losses) -> float:
+    """Give what a loss costs that nothing is learned of, by its start.
+
+    First outputs that are too large cost more than guessing, and the loss need not go back there.
+    """
+    if loss.chance is None or loss.start <= 0:
+        return 1.0
+    return min(loss.chance / loss.start, 1.0)
+
+
 def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find a loss that leapt where no step was large, and stays out: what comes in is new to it.
 
@@ -166,21 +213,18 @@ def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
     """
     loss = seen.loss
     found = leap(loss, limit) if loss.start > 0 else None
-    level = 0.0 if _is_constant(seen, found, limit) else limit["level"]
+    level = 0.0 if _is_constant(seen, found, limit) else limit["level"] * _untaught(loss)
     if found is None or not stays_out(loss, found.at, int(limit["stay"]), level):
         return []
     grows = float(np.median(loss.values[found.at :][-4:])) > 2 * float(loss.values[found.at])
     size, _, _ = update_before(seen, found.step)
-    gradients = seen.layers.recent(seen.layers.gradient, 8)
-    if grows or size is None or size > limit["usual"] or gradients is None:
+    if grows or size is None or size > limit["usual"] or not _all_get_gradients(seen, found):
         return []
     if any(abs(each.step - found.step) <= _NEXT for each in writes(seen)):
         return []  # the weights are others, not what comes in
     struck = outlier(seen)
     if struck is not None and 0 <= found.step - struck.step <= SOON:
         return []  # one batch threw the weights, and those behind it are as they were
-    if not (gradients[seen.layers.trained] > 0).all():
-        return []
     return [
         finding(
             "data",
@@ -190,7 +234,7 @@ def changed(seen: Sight, limit: Limits) -> list[RunFinding]:
             {"height_by_highest": found.height, "rise_threshold": limit["rise"],
              "deviations": found.deviations, "deviations_threshold": limit["deviations"],
              "update_by_usual": size, "usual_threshold": limit["usual"],
-             "points_out": limit["stay"]},
+             "points_out": limit["stay"], "sound_before": _was_sound(loss, found)},
             since=found.step,
             cause="what the model is given has changed at that step: other inputs, another "
             "scale, labels that no longer belong to them, or a loss that is made otherwise",

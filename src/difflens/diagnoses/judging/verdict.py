@@ -185,7 +185,9 @@ def _struck_before(spike: RunFinding, other: RunFinding) -> bool:
     """
     read_off = {"data": "loss_fall", "diverging": "held_back_rise"}.get(other.name)
     whole = other.name == "lr-high" or (read_off is not None and read_off in other.evidence)
-    return spike.name == "spike" and spike.evidence.get("sound_before") is True and whole
+    if spike.name == "data":  # what was there before that step let the run learn until then
+        whole = whole or other.name in {"dead", "plateau", "slow"}
+    return spike.name in {"spike", "data"} and spike.evidence.get("sound_before") is True and whole
 
 
 def _of_a_trend(cause: RunFinding, effect: RunFinding) -> bool:

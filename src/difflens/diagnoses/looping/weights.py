@@ -10,7 +10,7 @@ from ..signs.layers import median
 from ..signs.limits import Limits
 from ..signs.sight import Sight
 from ..signs.wording import above, finding
-from ..signs.writes import undone, writes
+from ..signs.writes import held_since, undone, writes
 
 _ADAMS = ("adam", "adamw", "nadam", "adamax")
 _CAUSE = ("the weights are put back after the steps (an average, a checkpoint, a copy), or another "
@@ -19,12 +19,13 @@ _ADVICE = ("look for code that writes to the weights beside the optimiser",
            "measure the model that is trained")  # fmt: skip
 
 _EXACT = 0.02  # of a step: what the epsilon of Adam and rounding take
+_HELD = 0.4  # of the way of steps that point nowhere
 _LEAVE = Fix("leave_weights")
 
 
 def put_back(seen: Sight, limit: Limits) -> list[RunFinding]:
     """Find weights that do not stay where steps take them."""
-    return _leapt(seen, limit) or _undone(seen) or _same(seen, limit)
+    return _leapt(seen, limit) or _held(seen) or _undone(seen) or _same(seen, limit)
 
 
 def _leapt(seen: Sight, limit: Limits) -> list[RunFinding]:
@@ -46,6 +47,28 @@ def _leapt(seen: Sight, limit: Limits) -> list[RunFinding]:
             advice=_ADVICE,
             fix=_LEAVE,
             signs=[above(len(found), limit["writes"] / 2)],
+        )
+    ]
+
+
+def _held(seen: Sight) -> list[RunFinding]:
+    """Find biases that were written to next to nothing, and that no step takes away from there."""
+    found = writes(seen)
+    far = held_since(seen, found[0]) if len(found) == 1 else None
+    if far is None or far > _HELD:
+        return []
+    return [
+        finding(
+            "wiring",
+            "critical",
+            f"the weights of {found[0].layers[0]} and others were written at step {found[0].step}, "
+            f"and all steps since took biases {far:.2g} of the way that steps to nowhere take them",
+            {"way_by_walk": far, "times": found[0].times, "layers": len(found[0].layers)},
+            since=found[0].step,
+            layers=found[0].layers,
+            cause=_CAUSE,
+            advice=_ADVICE,
+            fix=_LEAVE,
         )
     ]
 

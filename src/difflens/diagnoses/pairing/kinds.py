@@ -22,6 +22,9 @@ _UNITS = 0.02  # of the training loss: less, and one of them is in other units
 _LARGE = 0.1  # of the weights: a step that is too large
 _STILL = 0.05  # of its level: what a held-back loss that rests moves in all
 _LOOKS = 10  # held-back values over which a fall is measured
+_MANY = 4  # looks, half of which say where it is
+_TWICE, _ABOVE, _GROWS = 2.0, 1.5, 2.5  # times the start at first, and late; times its first value
+_BY_HEART, _FELL = 0.2, 0.8  # of the start: a training loss that is left, and one that fell
 _BEGAN = 3.0  # times the start of the training loss: more than any example cost there
 
 
@@ -37,7 +40,8 @@ def two_kinds(seen: Sight, limit: Limits) -> list[RunFinding]:
     found = proportions(loss, held_back)
     if found is None or found.looks < limit["kinds_looks"] or not _steps_are_sound(seen):
         return []
-    told = _collapsed(loss, held_back, found, limit) or _rests_below(seen, found, limit)
+    told = _collapsed(loss, held_back, found, limit) or _runs_away(loss, held_back)
+    told = told or _rests_below(seen, found, limit)
     return [] if told is None else [_told(seen, found, told, limit)]
 
 
@@ -67,6 +71,28 @@ def _collapsed(loss: Losses, held_back: Losses, found: Proportions, limit: Limit
     return (
         f"the training loss fell to {loss.now:.3g}, and the held-back loss, of another kind, "
         f"stands at {float(values[-1]):.4g} since it is measured"
+    )
+
+
+def _runs_away(loss: Losses, held_back: Losses) -> str | None:
+    """Say so where held-back data costs ever more while training falls, and not by heart.
+
+    Answers that have nothing to do with squared targets cost twice what these vary by, no more:
+    beyond that, what is measured takes the answers for something else (logarithms, say).
+    """
+    size, first, half = loss.size, float(held_back.values[0]), held_back.n // 2
+    if loss.chance is not None or size <= 0 or held_back.n < _MANY:
+        return None
+    late = held_back.values[half:]
+    level = float(np.median(late))
+    grown = _GROWS if first < _TWICE * size else _GROWS**2  # inputs that are larger cost so at once
+    if level < max(_BEGAN * size, grown * first) or float(late.min()) < _ABOVE * size:
+        return None
+    if not _BY_HEART * size < loss.now < _FELL * size:
+        return None
+    return (
+        f"the training loss fell to {loss.now:.3g}, and the held-back loss rose from {first:.3g} "
+        f"to {level:.3g}, {level / size:.2g} times where training began"
     )
 
 

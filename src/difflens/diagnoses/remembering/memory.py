@@ -1,11 +1,13 @@
-"""Memories that fade in time: a small recurrent matrix, or gates that start shut."""
+"""Memories that fade in time: small recurrent matrices, gates that start shut, empty places."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ...runs import Fix, RunFinding
 from ..signs.harms import Harm
 from ..signs.limits import Limits
-from ..signs.recurrence import biased_gates, wrong_memory
+from ..signs.recurrence import RECURRENT, biased_gates, wrong_memory
 from ..signs.sight import Sight
 from ..signs.wording import below, finding
 
@@ -20,7 +22,7 @@ def fading_memory(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
     if seen.loss.n < limit["recurrent_points"]:
         return []
     if memory is None:
-        return _gates(seen, told)
+        return _gates(seen, told) or _unread(seen, limit, told)
     gain = memory.gain
     return [
         finding(
@@ -58,6 +60,61 @@ def _gates(seen: Sight, told: Harm) -> list[RunFinding]:
             fix=Fix("reinitialise", {"scheme": "orthogonal", "layers": names, **_opened(seen)}),
         )
     ]  # fmt: skip
+
+
+def _unread(seen: Sight, limit: Limits, told: Harm) -> list[RunFinding]:
+    """Find a memory whose input matrix gets next to nothing of what its recurrent one gets.
+
+    Both get the same slopes, the one times inputs and the other times states. So where it counted
+    there were inputs and no slope any more, and where slopes come back from there are none: empty
+    places were read since. A gradient of exactly zero is no memory's fault: nothing comes in.
+    """
+    sizes = seen.layers.recent(seen.layers.gradient)
+    found = None if sizes is None or told.kind != "stuck" else _first_memory(seen)
+    if sizes is None or found is None:
+        return []
+    columns = list(found)
+    part = float(sizes[columns[0]] / sizes[columns[1]]) if sizes[columns[1]] > 0 else 0.0
+    if not 0 < part < limit["ratio"]:
+        return []
+    names = seen.layers.named(columns)
+    return [
+        finding(
+            "vanishing",
+            "critical" if seen.loss.n >= 2 * _LASTING else "warning",
+            f"{names[0]} gets {part:.1g} of the gradient of {names[1]}: none comes back to where "
+            f"inputs were read; {told.said}",
+            {"input_by_recurrent": part, "ratio_threshold": limit["ratio"],
+             "loss_fall": told.figure},
+            since=told.since,
+            layers=names,
+            cause="what counts lies so many steps back that no gradient reaches it: empty places "
+            "behind each sequence are read as if they were part of it",
+            advice=["mask or pack the padding, or answer from the last place that is full",
+                    "put the padding in front, or shorten the sequences"],
+            signs=[below(part, limit["ratio"])],
+            fix=Fix("follow_example"),
+        )
+    ]  # fmt: skip
+
+
+def _first_memory(seen: Sight) -> tuple[int, int] | None:
+    """Give the columns of the input and the recurrent matrix of the memory nearest to the input."""
+    columns = [int(i) for i in np.flatnonzero(seen.layers.trained)
+               if seen.layers.of(int(i)).kind in RECURRENT]  # fmt: skip
+    again = [i for i in columns if _is_recurrent(seen.layers.of(i).name)]
+    for i in again:
+        name = seen.layers.of(i).name
+        alike = name.replace("_hh", "_ih").replace("recurrent_", "")
+        beside = [j for j in columns if seen.layers.of(j).name == alike and j != i]
+        if beside:
+            return beside[0], i
+    return None
+
+
+def _is_recurrent(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return "_hh" in last or "recurrent" in last
 
 
 def _opened(seen: Sight) -> dict[str, float]:

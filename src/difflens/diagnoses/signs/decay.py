@@ -17,6 +17,7 @@ _POINTS = 10
 _COLLAPSED = 0.2  # of their first size
 _BESIDE = 1.5  # times what decay takes in a step: the gradient makes no more of it
 _FIRST, _SHRINK = 3, 0.95  # steps, and what each leaves of the weights where they are taken away
+_SEVERAL, _AS_ONE = 3, 1.3  # matrices, and their largest share by their least
 _RUNS = 5  # of this length: what a sound penalty takes to halve weights that nothing else holds
 
 
@@ -60,6 +61,27 @@ def collapsed(seen: Sight) -> float | None:
     if _is_drawn_in(seen):
         return left if left < _LOST else None
     return left if left < _COLLAPSED and not _is_torn(seen) else None
+
+
+def is_ruled(seen: Sight) -> bool:
+    """Is the gradient of every matrix the same share of its weights, while these shrink?
+
+    That is the gradient of their squares: a term of the loss outweighs what data say, whose
+    gradients differ from layer to layer and from batch to batch.
+    """
+    gradients, weights = (seen.history.course.field(name) for name in ("grad_l2", "weight_l2"))
+    layers = seen.history.info.layers
+    chosen = [i for i, each in enumerate(layers)
+              if each.role == "weight" and each.trainable and len(each.shape) > 1]  # fmt: skip
+    if gradients is None or weights is None or len(weights) < 2 * _POINTS or len(chosen) < _SEVERAL:
+        return False
+    with np.errstate(all="ignore"):
+        shares = gradients[-_POINTS:, chosen] / weights[-_POINTS:, chosen]
+        left = weights[-1, chosen] / weights[0, chosen]
+    if not np.isfinite(shares).all() or not (shares > 0).all() or not np.isfinite(left).all():
+        return False
+    alike = float(np.median(shares.max(axis=1) / shares.min(axis=1))) < _AS_ONE
+    return alike and bool(left.max() < _LOSING)
 
 
 def weaker_penalty(seen: Sight) -> Fix | None:

@@ -18,7 +18,10 @@ _LEAST = 3  # matrices of which fading can be told
 _POINTS = 10  # over which gradients must have been zero
 _LOUD = 10.0  # times what is faint: a layer that gets its gradient
 _SLOPE = 1e-3  # of the slope that a loss of such a size can have: batches leave a tenth and more
-_STEPS, _THROWN = 3, 0.1  # first steps, and what of a layer's weights a large one changes
+_AT_ONCE = 0.7  # of all decades lost: what is lost between two layers is the work of one of them
+_STEPS, _THROWN = 3, 0.1  # first steps, and what of a layer's weights large ones change in all
+_LOST = 0.01  # of the slope of the outputs: healthy stacks pass on a tenth and more
+_NOTHING = 1e-30  # all that is smaller counts alike
 FIRST = "first"  # the kind of harm by which gradients before the first update are judged
 
 
@@ -58,6 +61,23 @@ def faded(ratios: Any, strongest: int, most: float, *, beside: list[int]) -> lis
     return [i for i in way if ratios[i] < most and not (loud and loud[0] < i)]
 
 
+def wall(ratios: Any, faint: list[int], strongest: int, *, beside: list[int]) -> list[int]:
+    """Give the place of the layer that alone lets nothing back; none where all take their part.
+
+    The gradient of a layer has passed its own non-linearity and none before it. So where most is
+    lost between two neighbours, the one nearer to the input is saturated, and those before it
+    only get what it lets through.
+    """
+    way = [i for i in range(strongest + 1) if i not in beside]
+    last = max(faint, default=-1)
+    behind = [i for i in way if i > last]
+    if last not in way or not behind:
+        return []
+    sizes = np.log10(np.maximum(ratios, _NOTHING))
+    at_once, whole = sizes[behind[0]] - sizes[last], sizes[strongest] - sizes[faint].min()
+    return [last] if at_once > _AT_ONCE * whole else []
+
+
 def is_work_of_steps(seen: Sight, columns: Any, places: list[int], most: float) -> bool:
     """Did these layers get gradients like others at first, and were first steps large somewhere?
 
@@ -69,7 +89,9 @@ def is_work_of_steps(seen: Sight, columns: Any, places: list[int], most: float) 
         return False
     first = gradient[0, columns]
     steps = np.nan_to_num(updates[:_STEPS][:, columns])
-    if not np.isfinite(first).all() or not first.max() > 0 or steps.max(initial=0.0) < _THROWN:
+    # Those of adaptive optimisers are alike and go one way at first: what they add up to counts.
+    went = float(steps.sum(axis=0).max(initial=0.0))
+    if not np.isfinite(first).all() or not first.max() > 0 or went < _THROWN:
         return False
     return bool((first[places] >= _LOUD * most * first.max()).all())
 
@@ -122,6 +144,24 @@ def is_faint_at_the_end(seen: Sight, slope: float) -> bool:
     if ends is None or place(layers, last)[0] < place(layers, seen.layers.matrices[int(ends)])[0]:
         return False
     return bool(0 < float(median(gradients[:_POINTS, last], axis=0)) < _SLOPE * slope)
+
+
+def loses_slopes(seen: Sight) -> bool:
+    """Did the first bias get a hundredth of the slope that the last one got, before weights moved?
+
+    Where weights are small a signal fades on its way in as gradients do on their way back, so that
+    the gradients of weights, which are the product of both, are as faint in every layer. Biases get
+    the slope alone.
+    """
+    gradients, layers = seen.history.course.field("grad_l2"), seen.history.info.layers
+    biases = [i for i, layer in enumerate(layers) if layer.role == "bias" and layer.trainable
+              and layer.count and "norm" not in layer.kind.lower()]  # fmt: skip
+    if gradients is None or not len(gradients) or len(biases) < _LEAST:
+        return False
+    biases.sort(key=lambda i: place(layers, i))
+    first, last = (float(median(gradients[:_POINTS, i], axis=0)) / layers[i].count ** 0.5
+                   for i in (biases[0], biases[-1]))  # fmt: skip
+    return bool(0 < first < _LOST * last)
 
 
 def are_dead(seen: Sight, columns: Any, sizes: Any) -> bool:

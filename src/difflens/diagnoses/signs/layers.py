@@ -163,6 +163,13 @@ def units(layer: Layer) -> int:
     return layer.shape[-1 if layer.role == "kernel" else 0] if layer.shape else 0
 
 
+def inputs(layer: Layer) -> int:
+    """Count what each unit of a matrix reads at one place; 0 where the shape is not known."""
+    if len(layer.shape) < 2:
+        return 0
+    return layer.shape[-2 if layer.role == "kernel" else 1]
+
+
 def is_matrix(layer: Layer) -> bool:
     """Is it a matrix of weights that a gradient reaches as a whole?"""
     if "embedding" in layer.kind.lower() or "norm" in layer.kind.lower():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...runs import Fix
-from .layers import SOUND_UPDATE
+from .layers import SOUND_UPDATE, initial_scales
 from .losses import levels
 from .sight import Sight
 
@@ -14,6 +14,7 @@ _LATE, _SLIP = 30, 3  # points of late; a rate that stood for fewer is no height
 _TIMES = 2.0  # times a sound update: what steps should begin with, since most shrink later
 _STACK, _LEAST = 10, 0.25  # matrices beyond which each should move by less, and the part at least
 _SHORT, _TORN = 3, 0.3  # points of a level; part of the weights that no step may change
+_SMALL = 0.3  # of kaiming: frameworks start at 0.4 and more
 _MOST = 1e6
 _NEAR, _FELL = 0.8, 0.1  # of the height of a rate; share by which a loss fell at it that it suits
 
@@ -30,7 +31,10 @@ def raised(seen: Sight) -> float | None:
 
     Changes of layers multiply, so that of a deep stack each should be smaller (Bernstein et al.
     2020, On the distance between two neural networks). First gradients are often several times
-    those of later: the first steps may not tear the weights. None where no step is known.
+    those of later: the first steps may not tear the weights, nor those of the layer that moves
+    most. Where gradients are divided by their size all layers move alike; plain steps, and those
+    with an epsilon far above the gradients, move some ten times as much. None where no step is
+    known.
     """
     pace, typical = pace_at_height(seen), seen.layers.typical_update
     if pace is None or typical is None:
@@ -39,8 +43,22 @@ def raised(seen: Sight) -> float | None:
     factor = deep * _TIMES * SOUND_UPDATE / pace
     course = levels(typical[np.isfinite(typical)], _SHORT)
     largest = float(course.max(initial=0.0))
+    largest = max(largest, _fastest(seen))
     bound = _TORN / largest if largest > 0 else _MOST
     return float(f"{min(factor, bound, _MOST):.2g}")
+
+
+def _fastest(seen: Sight) -> float:
+    """Give the largest first step of any layer that starts at a usual size; 0 where none is known.
+
+    Beside weights that start at next to nothing every step is large.
+    """
+    updates, scales = seen.layers.update, initial_scales(seen.layers)
+    if updates is None or not len(scales):
+        return 0.0
+    usual = seen.layers.trained & (np.nan_to_num(scales) >= _SMALL)
+    first = updates[:_SHORT][:, usual]
+    return float(first[np.isfinite(first)].max(initial=0.0))
 
 
 def pace_at_height(seen: Sight) -> float | None:

@@ -20,6 +20,7 @@ _PART = 0.5  # of the weights: by less, averages that are written back change th
 _LEAST = 60  # points after which weights that start at zero must have gone somewhere
 _STEPS = 2.0  # updates: noise alone takes them as far in four steps
 _MOST = 0.75  # share of the biases that must say so
+_SINCE, _NEXT_TO_NOTHING = 30, 3.0  # points since a write, and updates that biases are long then
 _OUTGROWN = 10.0  # times all before: beside such steps whatever weights were is short
 
 
@@ -71,6 +72,26 @@ def undone(seen: Sight) -> float | None:
     if len(found) < 2 or float((found < _STEPS).mean()) < _MOST:
         return None
     return float(np.median(found))
+
+
+def held_since(seen: Sight, write: Write) -> float | None:
+    """Give how far biases got since a write that left them next to nothing, by what steps walked.
+
+    Steps that point nowhere carry them as far as the root of their squares, gradients farther.
+    None where few such biases are known, or few steps since.
+    """
+    course, layers = seen.history.course, seen.history.info.layers
+    weights, updates = course.field("weight_l2"), course.field("update_l2")
+    if weights is None or updates is None or len(weights) - write.at < _SINCE:
+        return None
+    chosen = [i for i, layer in enumerate(layers)
+              if layer.role == "bias" and layer.trainable and layer.name in write.layers
+              and weights[write.at, i] < _NEXT_TO_NOTHING * updates[write.at, i]]  # fmt: skip
+    if len(chosen) < 2:
+        return None
+    walked = (updates[write.at :, chosen].astype(np.float64) ** 2).sum(axis=0) ** 0.5
+    far = weights[-_SINCE // 3 :, chosen].astype(np.float64).max(axis=0) / walked
+    return float(np.median(far)) if np.isfinite(far).all() else None
 
 
 def _lengths(seen: Sight) -> NDArray[Any]:
