@@ -154,7 +154,7 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
         config, labels="true", label_noise=0.0, augment="none"
     ),
     # Who follows an example with its label sees whether that is its own, and what augmentation,
-    # padding and each reshape make of the example.
+    # padding (which is masked, or packed away) and each reshape make of the example.
     "follow_example": lambda config, _: replace(
         config,
         labels="true",
@@ -163,6 +163,7 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
         mixed_up=False,
         batch_first=True,
         pads="masked",
+        tail=0,
     ),
     "match_shapes": lambda config, _: replace(
         config, loss="auto" if config.loss == "broadcast" else config.loss

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from .configs.acceptance import ACCEPTANCE_CONTROLS, ACCEPTANCE_FAULTS
 from .configs.closing import CLOSING_CONTROLS, CLOSING_FAULTS
 from .configs.controls import CONTROLS, Control
 from .configs.crossed import crossed_controls, crossed_faults
@@ -63,7 +64,7 @@ _THIRD_CONTROLS = (*TABLES_CONTROLS, *SIGNALS_CONTROLS, *TOKENS_CONTROLS, *STRUC
 # Rules and thresholds are chosen on all but the last two. Of known faults `reseeded` holds seeds
 # back; `report` is new altogether, and asked once, when the rules stand. Engineers who knew no
 # rule wrote the blind ones; which half is which was settled beforehand. `former`, `third`,
-# `closing` and `last` were reports.
+# `closing`, `last` and `final` were reports.
 PARTS = {
     "tune": Part((*FAULTS, *VARIANTS, *UNSEEN_FAULTS), (*CONTROLS, *UNSEEN_CONTROLS)),
     "trial": Part(_SECOND_FAULTS[::2], _SECOND_CONTROLS[::2]),
@@ -79,9 +80,10 @@ PARTS = {
     "third": Part(tuple(_THIRD_FAULTS[1::2]), _THIRD_CONTROLS[1::2]),
     "closing": Part(CLOSING_FAULTS, CLOSING_CONTROLS),
     "last": Part(LAST_FAULTS, LAST_CONTROLS),
+    "final": Part(FINAL_FAULTS, FINAL_CONTROLS),
     "reseeded": Part(
         tuple(_reseeded(each) for each in (*FAULTS, *VARIANTS)), tuple(map(_reseeded, CONTROLS))
     ),
-    "report": Part(FINAL_FAULTS, FINAL_CONTROLS),
+    "report": Part(ACCEPTANCE_FAULTS, ACCEPTANCE_CONTROLS),
 }
 ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)
