@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..images_parents import IMAGES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (110, 111, 112, 113, 114)
 _CONTROL_SEEDS = (110, 111, 112, 113, 114, 115, 116)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("PD1", "deep-plain", "the biases of the fifth convolution start at -15",
@@ -44,12 +44,6 @@ FAULTS: tuple[Fault, ...] = (
           {"schedule": "swelling", "gamma": 5.0, "period": 80},
           "diverging", ("lr-high", "exploding", "nan"), onset="divergence", seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = IMAGES_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..parents import PARENTS
-from ..unseen_parents import UNSEEN_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (110, 111, 112, 113, 114)
 _CONTROL_SEEDS = (110, 111, 112, 113, 114, 115, 116)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("PF1", "deep14-tanh", "weights of 0.3 times Xavier's in 14 layers of tanh",
@@ -48,12 +47,6 @@ FAULTS: tuple[Fault, ...] = (
           {"period": 8},
           "plateau", ("slow", "lr-low"), seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = (PARENTS | UNSEEN_PARENTS)[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..series_parents import SERIES_PARENTS
-from ..unseen_parents import UNSEEN_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (110, 111, 112, 113, 114)
 _CONTROL_SEEDS = (110, 111, 112, 113, 114, 115, 116)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("PC1", "lstm-rows", "the rate grows by a fiftieth at each step",
@@ -47,12 +46,6 @@ FAULTS: tuple[Fault, ...] = (
           {"burst_step": 142, "burst_factor": 300.0},
           "spike", ("exploding",), onset=142, seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = (SERIES_PARENTS | UNSEEN_PARENTS)[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
-from ..faults import ALL_PARENTS, Fault
+from ..faults import Fault
+from ..healthy import healthy
 
 _SEEDS = (110, 111, 112, 113, 114)
 _CONTROL_SEEDS = (110, 111, 112, 113, 114, 115, 116)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("PA1", "tables-multilabel", "weights a seventh of Xavier's in eight factors",
@@ -47,12 +48,6 @@ FAULTS: tuple[Fault, ...] = (
           {"samples": 60, "dropout": 0.0},
           "over-fit", (), onset="lowest-validation", seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = ALL_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..signals_parents import SIGNALS_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (80, 81, 82, 83, 84)
+_control = partial(healthy, (*_SEEDS, 85, 86))
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -49,12 +49,6 @@ FAULTS: tuple[Fault, ...] = (
         {"samples": 16}, "over-fit", (), onset="lowest-validation", seeds=_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _control(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = SIGNALS_PARENTS[parent_name]
-    config = replace(parent.config, **changes)
-    return Control(name, replace(parent, config=config), (*_SEEDS, 85, 86))
 
 
 CONTROLS: tuple[Control, ...] = (

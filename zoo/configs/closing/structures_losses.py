@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..structures_parents import STRUCTURES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (80, 81, 82, 83, 84)
 _CONTROL_SEEDS = (80, 81, 82, 83, 84, 85, 86)
+_control = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -44,11 +44,6 @@ FAULTS: tuple[Fault, ...] = (
         {"bad_step": 260, "bad_kind": "wild-target"}, "spike", ("data",), onset=260, seeds=_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _control(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = STRUCTURES_PARENTS[parent_name]
-    return Control(name, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

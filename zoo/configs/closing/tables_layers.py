@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tables_parents import TABLES_PARENTS
+from ..healthy import healthy
 
 _FAULT_SEEDS = (80, 81, 82, 83, 84)
 _CONTROL_SEEDS = (80, 81, 82, 83, 84, 85, 86)
-
-
-def _control(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = TABLES_PARENTS[parent_name]
-    return Control(name, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS)
+_control = partial(healthy, _CONTROL_SEEDS)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tables_parents import TABLES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (80, 81, 82, 83, 84)
+_control = partial(healthy, (*_SEEDS, 85, 86))
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -45,13 +45,6 @@ FAULTS: tuple[Fault, ...] = (
         {"bad_step": 370, "bad_kind": "wild-target"}, "spike", ("data",), onset=370, seeds=_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _control(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = TABLES_PARENTS[parent_name]
-    return Control(
-        name, replace(parent, config=replace(parent.config, **changes)), (*_SEEDS, 85, 86)
-    )
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tokens_parents import TOKENS_PARENTS
+from ..healthy import healthy
 
 _FAULT_SEEDS = (80, 81, 82, 83, 84)
 _CONTROL_SEEDS = (80, 81, 82, 83, 84, 85, 86)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -52,12 +52,6 @@ FAULTS: tuple[Fault, ...] = (
         {"samples": 40}, "over-fit", onset="lowest-validation", seeds=_FAULT_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = TOKENS_PARENTS[parent_name]
-    config = replace(parent.config, **changes)
-    return Control(name, replace(parent, config=config), _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

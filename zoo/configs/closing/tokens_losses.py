@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tokens_parents import TOKENS_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (80, 81, 82, 83, 84)
 _CONTROL_SEEDS = (80, 81, 82, 83, 84, 85, 86)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -48,11 +48,6 @@ FAULTS: tuple[Fault, ...] = (
         {"burst_step": 280, "burst_factor": 300.0}, "spike", onset=280, seeds=_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _healthy(id_: str, parent_name: str, **changes: Any) -> Control:
-    parent = TOKENS_PARENTS[parent_name]
-    return Control(id_, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..images_parents import IMAGES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("LG1", "variational", "the weight of the prior leaps to 12 at step 120",
@@ -42,12 +42,6 @@ FAULTS: tuple[Fault, ...] = (
           {"alike": "hidden.1.weight"},
           "symmetry", ("plateau",), layers=("hidden.1.*",), seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = IMAGES_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

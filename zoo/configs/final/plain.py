@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
-from ..faults import ALL_PARENTS, Fault
+from ..faults import Fault
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = ALL_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..series_parents import SERIES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("LC1", "curves", "the tanh of the code starts saturated, with biases of 10",
@@ -47,12 +47,6 @@ FAULTS: tuple[Fault, ...] = (
           {"odd_layer": 1, "odd_scale": 60.0},
           "exploding", (), layers=("hidden.1.*",), seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = SERIES_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..signals_parents import SIGNALS_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("LB1", "signals-tall", "the gain of every layer's start is 0.65 of what it should be",
@@ -42,12 +42,6 @@ FAULTS: tuple[Fault, ...] = (
           {"schedule": "ramp"}, "diverging", ("lr-high", "exploding", "dead"),
           onset="divergence", seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = SIGNALS_PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tables_parents import TABLES_PARENTS
-from ..unseen_parents import UNSEEN_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault("LA1", "tables-multilabel", "both factors of the second layer start 50 times too small",
@@ -48,12 +47,6 @@ FAULTS: tuple[Fault, ...] = (
           {"flip_step": 250, "flip_name": "hidden.0.inner.back.weight"},
           "spike", ("exploding",), onset=250, layers=("hidden.0.*",), seeds=_SEEDS),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = (TABLES_PARENTS | UNSEEN_PARENTS)[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
 
 
 CONTROLS: tuple[Control, ...] = (

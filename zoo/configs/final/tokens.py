@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..tokens_parents import TOKENS_PARENTS
-from ..unseen_parents import UNSEEN_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (100, 101, 102, 103, 104)
 _CONTROL_SEEDS = (100, 101, 102, 103, 104, 105, 106)
-_PARENTS = TOKENS_PARENTS | UNSEEN_PARENTS
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = _PARENTS[parent_name]
-    made = replace(parent, config=replace(parent.config, **changes))
-    return Control(name, made, _CONTROL_SEEDS)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..series_parents import SERIES_PARENTS
-from ..unseen_parents import UNSEEN_PARENTS
+from ..healthy import healthy
 
 _FAULT_SEEDS = (90, 91, 92, 93, 94)
 _CONTROL_SEEDS = (90, 91, 92, 93, 94, 95, 96)
-_PARENTS = UNSEEN_PARENTS | SERIES_PARENTS
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -49,14 +47,6 @@ FAULTS: tuple[Fault, ...] = (
         seeds=_FAULT_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    """Give a parent with other choices that are as sound."""
-    parent = _PARENTS[parent_name]
-    return Control(
-        name, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS
-    )  # fmt: skip
 
 
 CONTROLS: tuple[Control, ...] = (

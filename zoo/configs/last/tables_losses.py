@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..signals_parents import SIGNALS_PARENTS
-from ..tables_parents import TABLES_PARENTS
+from ..healthy import healthy
 
 _SEEDS = (90, 91, 92, 93, 94)
 _CONTROL_SEEDS = (90, 91, 92, 93, 94, 95, 96)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -52,13 +51,6 @@ FAULTS: tuple[Fault, ...] = (
         "spike", ("data",), onset=200, seeds=_SEEDS,
     ),
 )  # fmt: skip
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = (TABLES_PARENTS | SIGNALS_PARENTS)[parent_name]
-    return Control(
-        name, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS
-    )  # fmt: skip
 
 
 CONTROLS: tuple[Control, ...] = (

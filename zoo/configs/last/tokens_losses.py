@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ..controls import Control
 from ..faults import Fault
-from ..structures_parents import STRUCTURES_PARENTS
-from ..tokens_parents import TOKENS_PARENTS
+from ..healthy import healthy
 
 _FAULT_SEEDS = (90, 91, 92, 93, 94)
 _CONTROL_SEEDS = (90, 91, 92, 93, 94, 95, 96)
-_BOTH = TOKENS_PARENTS | STRUCTURES_PARENTS
-
-
-def _healthy(name: str, parent_name: str, **changes: Any) -> Control:
-    parent = _BOTH[parent_name]
-    return Control(name, replace(parent, config=replace(parent.config, **changes)), _CONTROL_SEEDS)
+_healthy = partial(healthy, _CONTROL_SEEDS)
 
 
 FAULTS: tuple[Fault, ...] = (
