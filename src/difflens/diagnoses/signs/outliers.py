@@ -70,7 +70,7 @@ def blow(seen: Sight) -> Outlier | None:
         return None
     sizes = np.nan_to_num(typical, nan=0.0, posinf=0.0)
     highest = _highest_before(sizes)
-    for at in np.flatnonzero((sizes > _HUGE * highest) & (highest > 0)):
+    for at in np.flatnonzero((sizes / _HUGE > highest) & (highest > 0)):
         place = int(np.searchsorted(loss.steps, seen.steps[at]))
         if place >= loss.n or loss.steps[place] != seen.steps[at] or not np.isfinite(rates[at]):
             continue
