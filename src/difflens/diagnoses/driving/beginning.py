@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..signs.limits import Limits
-from ..signs.losses import Losses
+from ..signs.losses import START, Losses
 from ..signs.rates import echoes
 from ..signs.sight import Sight
 
-_STARTS = 3  # values that make the start of a loss
 _FAR = 5  # times a large update: steps that show in the very next loss
 _THROWN = 1.5  # times the first loss: what the steps behind it made of the next three
 
@@ -21,12 +20,12 @@ def begun(seen: Sight, limit: Limits) -> tuple[Losses, bool]:
     Where steps far too large threw these up, a loss that merely came back would count as learning.
     """
     loss, large = seen.loss, first_steps(seen) >= _FAR * limit["update"]
-    if not large or loss.n <= _STARTS or loss.values[0] <= 0:
+    if not large or loss.n <= START or loss.values[0] <= 0:
         return loss, False
     first = float(loss.values[0])
-    if float(np.mean(loss.values[1 : _STARTS + 1])) < _THROWN * first:
+    if float(np.mean(loss.values[1 : START + 1])) < _THROWN * first:
         return loss, False
-    return loss._replace(values=np.append([first] * _STARTS, loss.values[_STARTS:])), True
+    return loss._replace(values=np.append([first] * START, loss.values[START:])), True
 
 
 def first_steps(seen: Sight) -> float:
@@ -38,4 +37,4 @@ def first_steps(seen: Sight) -> float:
 def way(seen: Sight) -> float:
     """Give what the first steps add up to: those of adaptive optimisers go one way at first."""
     typical = seen.layers.typical_update
-    return 0.0 if typical is None else float(np.nan_to_num(typical[:_STARTS]).sum())
+    return 0.0 if typical is None else float(np.nan_to_num(typical[:START]).sum())

@@ -9,9 +9,9 @@ import numpy as np
 from ..signs.harms import Harm, broke, lost, rests, stood, stuck
 from ..signs.held_back import held_back_loss
 from ..signs.limits import Limits
-from ..signs.losses import Losses, levels
+from ..signs.losses import START, Losses, levels
 from ..signs.outputs import explains_nothing
-from ..signs.rates import gathered, stepped
+from ..signs.rates import ENDED, gathered, stepped
 from ..signs.recurrence import is_recurrent
 from ..signs.sight import Sight
 from .beginning import begun, first_steps, way
@@ -25,13 +25,12 @@ _LONG = 60  # points: the fifth of so many is a level
 _TORN_LONG = 40  # points for which a loss is stuck behind torn weights
 _BATCHES = 2.0  # spreads of one loss: a level of a dozen of them lies five of its own off by then
 BEFORE = 20  # points before the harm in which steps must be large
-_STARTS = 3  # values that make the start of a loss
+_LATEST = 3  # points of gradients as they are now
 _MILD = 1.5  # times the start: a rise below it must last
 _BY_CHANCE = 3.0  # spreads of one loss: some level of five lies as far above the first three
 _START_BY_CHANCE = 1.2  # the same: the first three may lie as far below what all come from
 _EASES = 0.5  # of its peak: a loss that first steps threw up and that comes back
 _FALLS = 0.7  # of the points before: a loss that is on its way down
-_ENDED = 0.02  # of its highest: a rate that moves nothing any more
 _FEW, _SOON = 5, 15  # points behind which gradients may be called gone: torn weights, large steps
 _GONE = 0.01  # of the first gradients: what is left where steps silenced the network
 
@@ -71,7 +70,7 @@ def _dated(loss: Losses, told: Harm) -> Harm:
 
     The first values are the start itself, apart by chance: none of them was thrown up by steps.
     """
-    if told.since > loss.steps[:_STARTS][-1]:
+    if told.since > loss.steps[:START][-1]:
         return told
     half = loss.values > loss.start * told.figure**0.5
     return told._replace(since=int(loss.steps[int(np.argmax(half))])) if half.any() else told
@@ -174,7 +173,7 @@ def _silenced(seen: Sight, limit: Limits) -> Harm | None:
     loss, _ = begun(seen, limit)
     if loss.n <= least or loss.fall > _NEAR or loss.is_learned or is_recurrent(seen.history):
         return None
-    left = float(np.nan_to_num(gradient[-_STARTS:]).max()) / max(float(gradient[0]), 1e-300)
+    left = float(np.nan_to_num(gradient[-_LATEST:]).max()) / max(float(gradient[0]), 1e-300)
     if not left < _GONE:
         return None
     said = f"gradients fell to {left:.2g} of what they were, and the loss is at {loss.now:.4g}"
@@ -184,7 +183,7 @@ def _silenced(seen: Sight, limit: Limits) -> Harm | None:
 def _has_ended(seen: Sight) -> bool:
     """Is next to nothing left of the rate? Then the loss stands for want of steps."""
     rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
-    return len(rates) > 0 and bool(rates[-1] < _ENDED * rates.max())
+    return len(rates) > 0 and bool(rates[-1] < ENDED * rates.max())
 
 
 def _climbed(seen: Sight, limit: Limits) -> Harm | None:

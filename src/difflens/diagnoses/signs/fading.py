@@ -8,7 +8,7 @@ import numpy as np
 
 from .gates import are_sigmoids_alone, gates
 from .harms import Harm
-from .layers import initial_scales, median, place
+from .layers import initial_scales, median, models_activations, place
 from .losses import standstill
 from .sight import Sight
 from .silence import is_silent
@@ -123,8 +123,7 @@ def are_the_models(seen: Sight) -> bool:
 
     Behind a norm, a pool or a sum one belongs to no layer, and is known of the model alone.
     """
-    named: Any = seen.history.fact("activations")
-    known = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
+    known = models_activations(seen.history)
     return bool(known) and all("igmoid" in each for each in known)
 
 

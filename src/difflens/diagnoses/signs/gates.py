@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .layers import Layers, units
+from .layers import Layers, models_activations, units
 from .sight import Sight
 
 _ASKING = frozenset({"query", "key", "q_proj", "k_proj", "to_q", "to_k", "wq", "wk"})
@@ -41,8 +41,8 @@ def are_sigmoids_alone(layers: Layers, columns: Any) -> bool:
     Behind a pool or a sum a sigmoid belongs to no layer, so that others may seem to have none. A
     gate has the layer that it multiplies beside it.
     """
-    named: Any = layers.history.fact("activations")
-    if not isinstance(named, (list, tuple)) or not named or len(columns) <= _LEAST:
+    named = models_activations(layers.history)
+    if not named or len(columns) <= _LEAST:
         return False
     places = [layers.of(int(each)).name.rpartition(".")[0].rpartition(".") for each in columns]
     first = "igmoid" in layers.of(int(columns[0])).activation
@@ -92,10 +92,8 @@ def open_bias(series: int) -> float:
 
 def has_rectifiers(seen: Sight) -> bool:
     """Is some non-linearity of the network one that cuts negative numbers off?"""
-    named: Any = seen.history.fact("activations")
-    kinds = [str(each) for each in named] if isinstance(named, (list, tuple)) else []
-    kinds += [layer.activation for layer in seen.history.info.layers]
-    return any(each in _RECTIFIERS for each in kinds)
+    kinds = [layer.activation for layer in seen.history.info.layers]
+    return any(each in _RECTIFIERS for each in (*models_activations(seen.history), *kinds))
 
 
 _RECTIFIERS = ("ReLU", "LeakyReLU", "PReLU", "ReLU6", "GELU", "SiLU", "Mish")

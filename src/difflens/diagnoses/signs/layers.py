@@ -182,6 +182,12 @@ def is_matrix(layer: Layer) -> bool:
     return "bias" not in last and "norm" not in layer.name.lower()
 
 
+def models_activations(history: History) -> list[str]:
+    """Give the non-linearities of the model, also of those that belong to no layer."""
+    named: Any = history.fact("activations")
+    return [str(each) for each in named] if isinstance(named, (list, tuple)) else []
+
+
 def place(layers: tuple[Layer, ...], i: int) -> tuple[int, str]:
     """Say where along the network a layer stands; recorded order where depth is not known."""
     depth = layers[i].depth

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from ...history.history import History
 
-_START, _LEAST, _MOST = 3, 3, 20  # points: of the start, of a level at least and at most
+START = 3  # points of a loss that make its start
+_LEAST, _MOST = 3, 20  # points of a level, at least and at most
 _THROWN = 3.0  # times the first loss: the mean of the start beyond it is the work of the steps
 _FAR_THROWN = 1e4  # the same where single values say little: no noise of batches does that
 _CALM = 0.3  # change from value to value, by the level, of a loss whose first value can be trusted
@@ -76,7 +77,7 @@ class Losses(NamedTuple):
         """
         if not self.n:
             return float("nan")
-        mean, first = float(np.mean(self.values[:_START])), float(self.values[0])
+        mean, first = float(np.mean(self.values[:START])), float(self.values[0])
         if not 0 < _THROWN * first < mean:
             return mean
         known = self.chance is not None and mean > _THROWN * max(first, self.chance)

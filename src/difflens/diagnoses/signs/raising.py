@@ -42,8 +42,7 @@ def raised(seen: Sight) -> float | None:
     deep = max(min(_STACK / max(int(seen.layers.trained.sum()), 1), 1.0), _LEAST)
     factor = deep * _TIMES * SOUND_UPDATE / pace
     course = levels(typical[np.isfinite(typical)], _SHORT)
-    largest = float(course.max(initial=0.0))
-    largest = max(largest, _fastest(seen))
+    largest = max(float(course.max(initial=0.0)), _fastest(seen))
     bound = _TORN / largest if largest > 0 else _MOST
     return float(f"{min(factor, bound, _MOST):.2g}")
 

@@ -14,7 +14,7 @@ from .sight import Sight
 _BACK, _RISE = 10, 1.05  # points, and the rise over them of a rate that is on its way up
 _CLIMBED = 2.0  # times its first value: less, and the climb is not what did the harm
 _LEVEL = 10
-_ENDED = 0.02  # of the highest rate: a schedule that is at its end
+ENDED = 0.02  # of the highest rate: a schedule that is at its end
 _LARGE = 2.0  # of the scale of kaiming: weights beyond it were made too large
 _LIKE = 3.0  # times as much or as little: about the same
 _SLIP = 3  # points: a rate that stood for fewer is no height of a schedule
@@ -47,7 +47,7 @@ def has_ended(seen: Sight) -> bool:
     rates = np.zeros(0) if seen.lr is None else seen.lr[np.isfinite(seen.lr)]
     if len(rates) < _BACK:
         return False
-    return bool(rates[-1] < _ENDED * np.sort(rates)[-3])
+    return bool(rates[-1] < ENDED * np.sort(rates)[-3])
 
 
 def lower(seen: Sight, factor: float) -> Fix:

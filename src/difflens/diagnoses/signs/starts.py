@@ -8,6 +8,7 @@ import numpy as np
 
 from ...runs import Fix
 from .harms import Harm
+from .layers import models_activations
 from .losses import Losses
 from .rates import lower, mean_square, to_sound_steps
 from .sight import Sight
@@ -36,9 +37,8 @@ def scheme(seen: Sight) -> str:
     its weights are too large by the root of two a layer, and xavier's are not. Behind a norm or a
     sum a non-linearity belongs to no layer, and is known of the model alone.
     """
-    named: Any = seen.history.fact("activations")
     kinds = {layer.activation for layer in seen.history.info.layers} - {""}
-    kinds = kinds or {str(each) for each in (named if isinstance(named, (list, tuple)) else ())}
+    kinds = kinds or set(models_activations(seen.history))
     return "kaiming" if "ReLU" in kinds or not kinds else "xavier"
 
 
