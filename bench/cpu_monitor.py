@@ -3,11 +3,13 @@
 `python -m bench.cpu_monitor [ROUNDS [MODEL...]]` prints the table of docs/monitor.md. All variants
 train one and the same model in turn, and the monitor is attached and detached between turns: two
 copies of a model differ by several percent from each other by where their memory lies, which is
-more than is to be measured. Each round begins with another variant, so that none has a better
-place. Turns are short and rounds many: a shared machine changes its pace by the second, and what
-is not ours can make a turn longer but never shorter, so the figure is the ratio of the fastest
-turns. A second bare loop shows what the noise is. `auto` has to settle, which is longer than a
-turn: it has a turn in every third round.
+more than is to be measured. A shared machine changes its pace by a third within seconds, so turns
+are short, each has a bare one on both sides, and the figure is the median over all rounds of its
+ratio to the mean of those two, with the median's standard error; the fastest turns of each, which
+were taken before, differ by more. One of the variants is a bare loop itself and shows the noise.
+`auto` has to settle, which is longer than a turn: it has a turn in every third round. The rate is
+so small that the model of the last turn is that of the first: a network that has learned its one
+batch by heart computes with other numbers, some of them too small to be fast.
 
 By the clock, and by the processor seconds of the whole process, the recorder's thread with them:
 those are longer than the loop's own where a core is free, and do not count who else had the core.
@@ -15,6 +17,7 @@ those are longer than the loop's own where a core is free, and do not count who 
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import tempfile
@@ -22,13 +25,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from math import pi, sqrt
 from pathlib import Path
+from statistics import fmean, median, quantiles
 from typing import Any, NamedTuple
 
 Step = Callable[[], Any]
-# Steps before a turn is timed: the first ones touch memory, and how often `auto` reads is decided
-# from what its first readings cost.
-_WARM, _SETTLED = 2, 40
+_WARM = 2  # steps before a turn is timed: the first ones touch memory
+# Steps and seconds before one of `auto` is: how often it reads is decided from what its first
+# readings cost, on the loop's thread and on the recorder's, which looks a few times a second.
+_FIRST, _SETTLES = 40, 1.5
 _SELDOM = 3  # rounds of which one has a turn of `auto`
 
 
@@ -100,8 +106,7 @@ def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
         )
 
     return {
-        "none": lambda _model, _optimizer: nullcontext(),
-        "none again": lambda _model, _optimizer: nullcontext(),
+        "nothing": lambda _model, _optimizer: nullcontext(),
         "every step": watched("all", every=1, diagnose_every=None),
         "every step, diagnosed": watched("diagnosed", every=1),
         "auto, 1 %": watched("auto"),
@@ -113,7 +118,7 @@ def trainer(torch: Any, make: Any) -> tuple[Any, Any, Step]:
     """Give a model, its optimiser, and a step that gives its loss and leaves gradients to read."""
     torch.manual_seed(0)
     model, (inputs, targets) = make(torch)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-9)
 
     def step() -> Any:
         optimizer.zero_grad()
@@ -160,7 +165,12 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> Took:
                 if entered is not None:
                     entered.step(loss)
 
-        train(_SETTLED if name.startswith("auto") else _WARM)
+        train(_WARM)
+        if name.startswith("auto"):
+            settled = time.perf_counter() + _SETTLES
+            train(_FIRST)
+            while time.perf_counter() < settled:
+                train(1)
         if entered is not None:
             entered.flush()
         begun, spent = time.perf_counter(), time.process_time()
@@ -175,34 +185,53 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> Took:
         return Took((took + _work_beside() - worked) / block, spent / block)
 
 
-def times_of(torch: Any, make: Any, rounds: int, block: int) -> dict[str, list[Took]]:
-    """Give the seconds of a step of each variant, turn by turn."""
+class Turn(NamedTuple):
+    """What a variant took, and the mean of the bare turns before and after it."""
+
+    own: Took
+    bare: Took
+
+
+def turns_of(torch: Any, make: Any, rounds: int, block: int) -> dict[str, list[Turn]]:
+    """Give the turns of each variant."""
     folder = Path(tempfile.mkdtemp())
     model, optimizer, step = trainer(torch, make)
     watches = variants(folder)
-    times: dict[str, list[Took]] = {name: [] for name in watches}
-    for each in range(rounds + 1):
-        first = each % len(watches)
-        for name in [*watches][first:] + [*watches][:first]:
+    turns: dict[str, list[Turn]] = {name: [] for name in watches}
+
+    def bare() -> Took:
+        return turn("bare", nullcontext(), model, step, block)
+
+    bare()  # the machine's warm-up
+    before = bare()
+    for each in range(rounds):
+        for name, watch in watches.items():
             if name.startswith("auto") and each % _SELDOM:
                 continue
-            took = turn(name, watches[name](model, optimizer), model, step, block)
-            if each:  # the first round is the machine's warm-up
-                times[name].append(took)
+            own, after = turn(name, watch(model, optimizer), model, step, block), bare()
+            turns[name].append(Turn(own, Took(*map(fmean, zip(before, after, strict=True)))))
+            before = after
     shutil.rmtree(folder, ignore_errors=True)
-    return times
+    return turns
 
 
-def row(name: str, times: dict[str, list[float]]) -> str:
+def share(ratios: list[float]) -> str:
+    """Give how much longer it took: the median, and by how much that may be off."""
+    low, middle, high = quantiles(ratios, n=4)
+    # Of a normal spread, which the middle half is near enough to.
+    error = sqrt(pi / 2) * (high - low) / 1.349 / sqrt(len(ratios))
+    return f"{100 * (middle - 1):+.1f} ± {100 * error:.1f} %"
+
+
+def row(name: str, turns: dict[str, list[Turn]], clock: int) -> str:
     """Give a line of the table: a bare step, and how much longer each variant's is."""
-    best = {variant: min(found) for variant, found in times.items()}
-    bare = best.pop("none")
-    told = (f"{found / bare - 1:+.1%}" for found in best.values())
+    bare = median(each.bare[clock] for found in turns.values() for each in found)
+    told = (share([own[clock] / bare[clock] for own, bare in found]) for found in turns.values())
     return " | ".join((f"| {name}", f"{1e3 * bare:.1f} ms", *told)) + " |"
 
 
 _MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {
-    "mlp": ("MLP, 3 layers", mlp, 400),
+    "mlp": ("MLP, 3 layers", mlp, 200),
     "gpt": ("GPT-mini, 0.9 M", gpt, 8),
     "resnet": ("ResNet-18, 11 M", resnet, 4),
 }
@@ -211,20 +240,21 @@ _MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {
 def main(arguments: list[str]) -> None:
     import torch
 
-    rounds = int(arguments[0]) if arguments else 24
+    # That a rate of 1e-9 is too low need not be said.
+    logging.getLogger("difflens").setLevel(logging.CRITICAL)
+    rounds = int(arguments[0]) if arguments else 60
 
     threads = torch.get_num_threads()
-    print(f"torch {torch.__version__}, {threads} threads, best of {rounds} interleaved rounds\n")
+    print(f"torch {torch.__version__}, {threads} threads, {rounds} interleaved rounds\n")
     print(
         "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
     )
     print("|---|---|---|---|---|---|---|")
     for each in arguments[1:] or _MODELS:
         name, make, block = _MODELS[each]
-        times = times_of(torch, make, rounds, block)
+        turns = turns_of(torch, make, rounds, block)
         for place, clock in enumerate(Took._fields):
-            seconds = {variant: [one[place] for one in found] for variant, found in times.items()}
-            print(row(f"{name}, {clock}", seconds), flush=True)
+            print(row(f"{name}, {clock}", turns, place), flush=True)
 
 
 if __name__ == "__main__":

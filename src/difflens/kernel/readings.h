@@ -10,6 +10,16 @@ typedef int32_t vi __attribute__((vector_size(LANES * 8)));
 
 enum { NAME(WIDE) = 2 * LANES, NAME(TURN) = 4 * 2 * LANES };
 
+/* What a step leaves behind is not in the caches, and Intel's processors fetch too little of it on
+   their own: told what comes two kilobytes ahead, they read in half the time. AMD's lose a third
+   by being told. */
+#if defined(__x86_64__)
+#define WANTS_TELLING __builtin_cpu_is("intel")
+#else
+#define WANTS_TELLING 0
+#endif
+enum { NAME(AHEAD) = 512 };
+
 struct NAME(part) {
     double squares, magnitudes, moves;
     float largest, largest_move;
@@ -63,8 +73,10 @@ INLINE float NAME(top)(vi bits)
     return value;
 }
 
-/* `moving` is a constant where this is inlined: without a copy there is nothing to subtract. */
-INLINE struct NAME(part) NAME(part_of)(const float *x, const float *copy, size_t n, int moving)
+/* `moving` and `telling` are constants where this is inlined: without a copy there is nothing to
+   subtract. */
+INLINE struct NAME(part) NAME(part_of)(const float *x, const float *copy, size_t n, int moving,
+                                       int telling)
 {
     vw squares[4] = {0}, magnitudes[2] = {0}, moves[4] = {0};
     vi largest[2] = {0}, far[2] = {0}, zeros[2] = {0};
@@ -72,11 +84,14 @@ INLINE struct NAME(part) NAME(part_of)(const float *x, const float *copy, size_t
     for (size_t i = 0; i < whole; i += NAME(TURN)) {
         for (int k = 0; k < 4; k++) {
             vw value, before;
-            memcpy(&value, x + i + k * NAME(WIDE), sizeof value);
+            size_t at = i + k * NAME(WIDE);
+            memcpy(&value, x + at, sizeof value);
+            if (telling) __builtin_prefetch(x + at + NAME(AHEAD));
             vi bits = (vi)value & INT32_MAX;
             squares[k] += value * value;
             if (moving) {
-                memcpy(&before, copy + i + k * NAME(WIDE), sizeof before);
+                memcpy(&before, copy + at, sizeof before);
+                if (telling) __builtin_prefetch(copy + at + NAME(AHEAD));
                 vw move = value - before;
                 moves[k] += move * move;
                 far[k & 1] = HIGHER((vi)move & INT32_MAX, far[k & 1]);
@@ -172,6 +187,7 @@ TARGET static void NAME(read)(enum dtype type, const uint8_t *bytes, uint8_t *co
 {
     float room[READ_BLOCK], copy_room[READ_BLOCK];
     const size_t width = type == F64 ? 8 : type == F32 ? 4 : 2;
+    const int telling = type == F32 && WANTS_TELLING;
     *out = (struct look){0};
     for (size_t i = 0; i < n; i += READ_BLOCK) {
         size_t some = n - i < READ_BLOCK ? n - i : READ_BLOCK;
@@ -182,8 +198,10 @@ TARGET static void NAME(read)(enum dtype type, const uint8_t *bytes, uint8_t *co
         if (x && copy) then = NAME(as_floats)(type, before, some, copy_room);
         int easy = x && (!copy || then);
         if (easy) {
-            struct NAME(part) part = copy ? NAME(part_of)(x, then, some, 1)
-                                          : NAME(part_of)(x, x, some, 0);
+            struct NAME(part) part =
+                telling ? copy ? NAME(part_of)(x, then, some, 1, 1) : NAME(part_of)(x, x, some, 0, 1)
+                : copy  ? NAME(part_of)(x, then, some, 1, 0)
+                        : NAME(part_of)(x, x, some, 0, 0);
             easy = NAME(is_easy)(part.largest) && NAME(is_easy)(part.largest_move);
             if (easy) {
                 out->squares += part.squares;
