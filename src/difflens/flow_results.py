@@ -187,6 +187,7 @@ class LayerFlow(Kept, frozen=True, kw_only=True):
     recent_frames: float = 0.0
     recent_vanishing: float = 0.0
     recent_exploding: float = 0.0
+    recent_zero: float = 0.0
     missing: tuple[Missing, ...] = ()
 
     def __post_init__(self) -> None:

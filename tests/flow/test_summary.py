@@ -74,6 +74,24 @@ class TestHealth:
         assert summary.overall_health == "MinorIssues"
         assert summary.layers_without_gradients == ("a", "b")
 
+    def test_layers_that_died_are_no_health(self):
+        summary = recorded(*[network(0)] * 25, *[network(15, what=[0.0])] * 375).summary_report()
+
+        assert summary.overall_health == "Critical"
+        assert summary.share_of_layers == 0.75
+        assert "15 dead layers" in summary.reasons[0]
+        assert "layer0 is exactly zero in 375 of 400 frames" in summary.recommendations[0]
+
+    def test_zeros_of_long_ago_are_over(self):
+        assert health(*[network(15, what=[0.0])] * 25, *[network(0)] * 400) == "Healthy"
+
+    def test_what_was_dead_is_so_in_a_copy(self, tmp_path):
+        animator = recorded(*[network(0)] * 5, *[network(15, what=[0.0])] * 95)
+        animator.export_json(tmp_path / "flow.json")
+        again = GradientFlowAnimator.from_json(tmp_path / "flow.json").summary_report()
+
+        assert again.reasons == animator.summary_report().reasons
+
     def test_every_class_says_why(self):
         for ill in (1, 2, 10):
             assert recorded(*[network(ill)] * 10).summary_report().reasons

@@ -46,7 +46,7 @@ class Aggregates:
         self.peak = np.zeros((2, 0))  # norm, step
         self.rms = np.zeros((2, 0))  # lowest above zero, highest
         self.parameters = np.zeros(0)
-        self.recent = np.zeros((3, 0))  # frames, vanishing, exploding
+        self.recent = np.zeros((4, 0))  # frames, vanishing, exploding, zero
 
     def add(self, moment: Moment, config: GradientFlowConfig) -> None:
         """Take one frame, or a point that stands for several."""
@@ -65,8 +65,9 @@ class Aggregates:
         self._take_sizes(step, moment.block)
         there = np.isin(states, _WITH_GRADIENT)
         self.recent[:, there] *= 0.5 ** (moment.frames / config.half_life)
-        for row, flagged in enumerate((there, states == VANISHING, states == EXPLODING)):
-            self.recent[row, flagged] += moment.frames
+        self.recent[0, there] += moment.frames
+        for row, state in enumerate((VANISHING, EXPLODING, ZERO), 1):
+            self.recent[row, states == state] += moment.frames
 
     def _take_sizes(self, step: int, block: NDArray[np.float64]) -> None:
         read = Reading(*block)  # each field is a row here
@@ -131,6 +132,7 @@ class Aggregates:
             recent_frames=float(self.recent[0, place]),
             recent_vanishing=float(self.recent[1, place]),
             recent_exploding=float(self.recent[2, place]),
+            recent_zero=float(self.recent[3, place]),
             **shown,
         )
 
@@ -155,6 +157,7 @@ class Aggregates:
                 layer.recent_frames,
                 layer.recent_vanishing,
                 layer.recent_exploding,
+                layer.recent_zero,
             )
 
 

@@ -10,13 +10,15 @@ The health class, the first that applies:
     Healthy           otherwise
 
 A layer is affected lately where the share of its frames that are flagged, each weighted by a half
-for every half-life since, is at least `vanishing_share` or `exploding_share`. Counting frames in
-which any layer is flagged was not taken: one layer would then speak for all.
+for every half-life since, is at least `vanishing_share` or `exploding_share`. One that had a
+gradient and of late has exactly zero is dead, and affected from `vanishing_share` on. Counting
+frames in which any layer is flagged was not taken: one layer would then speak for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..escape import for_terminal
 from ..flow_results import (
@@ -32,21 +34,33 @@ _LONGEST = 60  # characters of a name in a sentence
 _WITH_GRADIENT = ("healthy", "zero", "vanishing", "exploding", "non_finite")
 
 
+class Affected(NamedTuple):
+    """The names of the layers that are affected lately, each way."""
+
+    vanishing: list[str]
+    exploding: list[str]
+    dead: list[str]
+
+
 def summary_of(
     known: Aggregates, names: Sequence[str], retained: int, config: GradientFlowConfig
 ) -> GradientFlowSummary:
     """Sum up all frames ever recorded."""
     layers = known.layers(names)
     alive = [each for each in layers if _had_gradient(each)]
-    vanishing, exploding = _lately(alive, "vanishing", config), _lately(alive, "exploding", config)
-    of_layers, of_parameters = _shares(alive, {*vanishing, *exploding})
-    health, reasons = _health(layers, vanishing, exploding, (of_layers, of_parameters), config)
+    affected = Affected(
+        _lately(alive, "vanishing", config.vanishing_share),
+        _lately(alive, "exploding", config.exploding_share),
+        _lately([each for each in alive if not _never(each)], "zero", config.vanishing_share),
+    )
+    of_layers, of_parameters = _shares(alive, {name for names in affected for name in names})
+    health, reasons = _health(layers, affected, (of_layers, of_parameters), config)
     return GradientFlowSummary(
         total_steps=known.frames,
         layers_with_vanishing_grads=_names(layers, "vanishing"),
         layers_with_exploding_grads=_names(layers, "exploding"),
         overall_health=health,
-        recommendations=tuple(_advice(layers, vanishing, exploding, config)),
+        recommendations=tuple(_advice(layers, affected, config)),
         layers_with_non_finite_grads=_names(layers, "non_finite"),
         layers_without_gradients=tuple(each.name for each in layers if _never(each)),
         frozen_layers=tuple(each.name for each in layers if each.states["frozen"]),
@@ -76,8 +90,7 @@ def _never(layer: LayerFlow) -> bool:
     return told > 0 and told == layer.states["none"] + layer.states["zero"]
 
 
-def _lately(layers: Sequence[LayerFlow], flag: str, config: GradientFlowConfig) -> list[str]:
-    limit = getattr(config, f"{flag}_share")
+def _lately(layers: Sequence[LayerFlow], flag: str, limit: float) -> list[str]:
     return [
         each.name
         for each in layers
@@ -96,8 +109,7 @@ def _shares(layers: Sequence[LayerFlow], affected: set[str]) -> tuple[float | No
 
 def _health(
     layers: Sequence[LayerFlow],
-    vanishing: list[str],
-    exploding: list[str],
+    affected: Affected,
     shares: tuple[float | None, float | None],
     config: GradientFlowConfig,
 ) -> tuple[GradientHealth, list[str]]:
@@ -109,18 +121,19 @@ def _health(
     reasons = []
     if odd:
         reasons.append(f"values that are not finite in {_listed(odd)}")
-    if vanishing or exploding:
+    if any(affected):
+        kinds = f"{len(affected.vanishing)} vanishing, {len(affected.exploding)} exploding"
+        kinds += f", {len(affected.dead)} dead" if affected.dead else ""
         reasons.append(
-            f"affected lately: {100 * largest:.0f}% of the layers or parameters "
-            f"({len(vanishing)} vanishing, {len(exploding)} exploding layers)"
+            f"affected lately: {100 * largest:.0f}% of the layers or parameters ({kinds} layers)"
         )
     if quiet:
         reasons.append(f"no gradient but zero, ever, in {_listed(quiet)}")
     if odd or largest >= config.widespread:
         return "Critical", reasons
-    if exploding or largest >= config.several:
+    if affected.exploding or largest >= config.several:
         return "ProblemsDetected", reasons
-    return ("MinorIssues", reasons) if vanishing or quiet else ("Healthy", reasons)
+    return ("MinorIssues", reasons) if any(affected) or quiet else ("Healthy", reasons)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -130,10 +143,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _advice(
-    layers: Sequence[LayerFlow],
-    vanishing: list[str],
-    exploding: list[str],
-    config: GradientFlowConfig,
+    layers: Sequence[LayerFlow], affected: Affected, config: GradientFlowConfig
 ) -> list[str]:
     """Say what to do about what was seen; each sentence begins with its rule and evidence."""
     by_name = {each.name: each for each in layers}
@@ -149,8 +159,17 @@ def _advice(
             "loss and the inputs of that step, and at the loss scale where one is used"
         )
     said += [_about(flag, [by_name[name] for name in names], config)
-             for flag, names in (("exploding", exploding), ("vanishing", vanishing))
+             for flag, names in (("exploding", affected.exploding),
+                                 ("vanishing", affected.vanishing))
              if names]  # fmt: skip
+    if affected.dead:
+        worst = max((by_name[name] for name in affected.dead), key=lambda each: each.states["zero"])
+        said.append(
+            f"dead: {_listed(affected.dead)}; {for_terminal(worst.name, _LONGEST)} is exactly zero "
+            f"in {worst.states['zero']} of {worst.frames} frames, and of late in most: look at the "
+            "learning rate and at what their units give out; a unit that is zero for every input "
+            "learns no more"
+        )
     quiet = [each.name for each in layers if _never(each)]
     if quiet:
         said.append(
