@@ -28,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     labels = [each for each in write_labels(folder) if options.part in ("all", each.part)]
     if options.only:
         labels = [each for each in labels if each.config in options.only]
+    if options.one_seed:
+        labels = _of_first_seeds(labels)
     if options.train:
         return 0
     if options.torchmortem:
@@ -47,6 +49,14 @@ def _is_wanted(job: Job, only: list[str] | None) -> bool:
     return not only or job.name in only or job.name.startswith("parent-")
 
 
+def _of_first_seeds(labels: list[Label]) -> list[Label]:
+    """Give one run of each configuration."""
+    first: dict[str, Label] = {}
+    for each in sorted(labels, key=lambda label: label.seed):
+        first.setdefault(each.config, each)
+    return list(first.values())
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo", description=__doc__)
     add = parser.add_argument
@@ -55,6 +65,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--processes", type=int, default=2)
     add("--every", type=int, default=EVERY, help="steps between two looks of the replay")
     add("--only", action="append", metavar="NAME", help="a fault or control, as V1 or H3")
+    add("--one-seed", action="store_true", help="ask about one run of each configuration")
     add("--train", action="store_true", help="train and label, ask nobody")
     add("--no-peers", dest="peers", action="store_false", help="ask difflens alone")
     add("--no-fixes", dest="fixes", action="store_false", help="do not train the mended runs")

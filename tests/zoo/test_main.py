@@ -64,6 +64,17 @@ def test_a_figure_that_could_not_be_measured_meets_no_bar():
     assert "fix works" in shown
 
 
+def test_one_seed_asks_about_the_first_run_of_each_configuration(tmp_path, monkeypatch):
+    asked = []
+    labels = [a_label(config=name, seed=seed) for name in ("V1", "E1") for seed in (5, 3, 4)]
+    monkeypatch.setattr(program, "write_labels", lambda _: labels)
+    monkeypatch.setattr(program, "ask_all", lambda given, *_, **__: _silent(asked, given))
+    how = ["--part", labels[0].part, "--folder", str(tmp_path), "--json", str(tmp_path / "r")]
+    program.main(["--one-seed", "--no-fixes", *how])
+
+    assert [(each.config, each.seed) for each in asked] == [("V1", 3), ("E1", 3)]
+
+
 @pytest.mark.parametrize("part", ["tune", "report"])
 def test_a_part_trains_and_judges_its_own_runs_alone(part, tmp_path, monkeypatch):
     trained, asked = [], []
