@@ -26,12 +26,16 @@ def compiler(tmp_path_factory) -> str:
     return found
 
 
-def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(compiler, tmp_path):
+@pytest.mark.parametrize("telling", [0, 1])  # of what comes, as on Intel's processors
+def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(
+    compiler, tmp_path, telling
+):
     program = tmp_path / "drive"
     loops = sorted(KERNEL.glob("loops_*.c"))
     own = [KERNEL / f"{name}.c" for name in ("scan", "moments", "careful", "files")]
     sources = [*own, *loops, HERE / "drive.c"]
-    command = [compiler, *STRICT, *WATCHED, f"-I{KERNEL}", *sources, "-lm", "-o", program]
+    how = [*STRICT, *WATCHED, f"-DWANTS_TELLING={telling}", f"-I{KERNEL}"]
+    command = [compiler, *how, *sources, "-lm", "-o", program]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
 
