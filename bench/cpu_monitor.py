@@ -33,8 +33,9 @@ from typing import Any, NamedTuple
 Step = Callable[[], Any]
 _WARM = 2  # steps before a turn is timed: the first ones touch memory
 # Steps and seconds before one of `auto` is: how often it reads is decided from what its first
-# readings cost, on the loop's thread and on the recorder's, which looks a few times a second.
-_FIRST, _SETTLES = 40, 1.5
+# readings cost, on the loop's thread and on the recorder's, which looks a few times a second; and
+# the diagnoses look for the first time after two seconds, which loads them.
+_FIRST, _SETTLES = 40, 3.0
 _SELDOM = 3  # rounds of which one has a turn of `auto`
 
 
@@ -138,7 +139,7 @@ def _read_one_by_one(model: Any) -> None:
         each.norm().item()
 
 
-def _work_beside() -> float:
+def work_beside() -> float:
     """Give the processor seconds of Python's threads but this one: of the recorder."""
     beside = (each.ident for each in threading.enumerate() if each is not threading.main_thread())
     return sum(
@@ -178,11 +179,11 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> Took:
         took = time.perf_counter() - begun
         # What its thread still has to do is this variant's, not the next one's; it is counted by
         # its work, because no loop waits for it. Torch's own threads spin meanwhile.
-        worked = _work_beside()
+        worked = work_beside()
         if entered is not None:
             entered.flush()
         spent = time.process_time() - spent
-        return Took((took + _work_beside() - worked) / block, spent / block)
+        return Took((took + work_beside() - worked) / block, spent / block)
 
 
 class Turn(NamedTuple):
@@ -230,7 +231,7 @@ def row(name: str, turns: dict[str, list[Turn]], clock: int) -> str:
     return " | ".join((f"| {name}", f"{1e3 * bare:.1f} ms", *told)) + " |"
 
 
-_MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {
+MODELS: dict[str, tuple[str, Callable[[Any], tuple[Any, Any]], int]] = {
     "mlp": ("MLP, 3 layers", mlp, 200),
     "gpt": ("GPT-mini, 0.9 M", gpt, 8),
     "resnet": ("ResNet-18, 11 M", resnet, 4),
@@ -250,8 +251,8 @@ def main(arguments: list[str]) -> None:
         "| model | step | nothing | every step | and diagnosed | auto, 1 % | .item() per tensor |"
     )
     print("|---|---|---|---|---|---|---|")
-    for each in arguments[1:] or _MODELS:
-        name, make, block = _MODELS[each]
+    for each in arguments[1:] or MODELS:
+        name, make, block = MODELS[each]
         turns = turns_of(torch, make, rounds, block)
         for place, clock in enumerate(Took._fields):
             print(row(f"{name}, {clock}", turns, place), flush=True)
