@@ -56,6 +56,7 @@ def row(torch: Any, name: str, seconds: float) -> str:
         hook = watch._hook
         hook.before_step = spent.timed(hook.before_step)
         hook.after_step = spent.timed(hook.after_step)
+        hook.before_clearing = spent.timed(hook.before_clearing)
         hook._probe._after_backward = spent.timed(hook._probe._after_backward)
         watched = spent.timed(watch.step)
 

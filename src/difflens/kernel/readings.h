@@ -205,10 +205,11 @@ TARGET static void NAME(read)(enum dtype type, const uint8_t *bytes, uint8_t *co
         if (x && copy) then = NAME(as_floats)(type, before, some, copy_room);
         int easy = x && (!copy || then);
         if (easy) {
-            struct NAME(part) part =
-                telling ? copy ? NAME(part_of)(x, then, some, 1, 1) : NAME(part_of)(x, x, some, 0, 1)
-                : copy  ? NAME(part_of)(x, then, some, 1, 0)
-                        : NAME(part_of)(x, x, some, 0, 0);
+            struct NAME(part) part;
+            if (telling)
+                part = copy ? NAME(part_of)(x, then, some, 1, 1) : NAME(part_of)(x, x, some, 0, 1);
+            else
+                part = copy ? NAME(part_of)(x, then, some, 1, 0) : NAME(part_of)(x, x, some, 0, 0);
             easy = NAME(is_easy)(part.largest) && NAME(is_easy)(part.largest_move);
             if (easy) {
                 out->squares += part.squares;
