@@ -6,31 +6,38 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
+# What `make check` tests: all but what starts many processes or needs a framework.
+QUICK := tests/contracts tests/core tests/stats tests/measure tests/diffs tests/render
 
-.PHONY: help demo test lint bench zoo slow fuzz golden docs new sanitize clean
+.PHONY: help demo check test lint bench zoo slow search fuzz golden docs new sanitize clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      small checkpoints, compared; reports in demo/"
-	@echo "make test      all tests but the slow ones"
+	@echo "make check     ruff, mypy and the quick tests: a minute, and no framework is installed"
+	@echo "make test      all tests but the slow ones, on all processors"
 	@echo "make lint      ruff and mypy"
-	@echo "make bench     the figures of the README"
+	@echo "make bench     the figures of docs/benchmarks.md"
 	@echo "make zoo       how right the diagnoses are, on labelled faults; ARGS=--help"
-	@echo "make slow      the slow tests: full figures, large files"
+	@echo "make slow      the slow tests: full figures, large files; then make search"
+	@echo "make search    the property tests on new random examples, more of them"
 	@echo "make fuzz      200,000 mutated files"
 	@echo "make golden    rewrite the golden outputs"
 	@echo "make docs      rewrite what the pages show of the program"
-	@echo "make new       format=, analysis=, renderer= or diagnosis=NAME: the four files of a plug-in"
+	@echo "make new       format=, analysis=, renderer=, diagnosis= or command=NAME: its four files"
 	@echo "make sanitize  the C kernel under address and undefined-behaviour sanitizers"
 	@echo "make clean     remove what these made"
 
 demo: $(VENV)/.installed
 	$(BIN)/difflens demo --out demo
 
-test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+check: lint $(VENV)/.check
+	DIFFLENS_QUICK=1 $(BIN)/python -m pytest -m "not slow" -n auto $(QUICK) $(ARGS)
 
-lint: $(VENV)/.test $(VENV)/.lint
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+
+lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -43,6 +50,10 @@ zoo: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(MAKE) search
+
+search: $(VENV)/.test
+	DIFFLENS_SEARCH=1 $(BIN)/python -m pytest -m "hypothesis and not slow" $(ARGS)
 
 fuzz: $(VENV)/.test
 	DIFFLENS_FUZZ=200000 $(BIN)/python -m pytest -m slow tests/hostile -k "mutant" $(ARGS)
@@ -54,13 +65,13 @@ docs: $(VENV)/.installed
 	$(BIN)/python docs/update.py
 
 new:
-	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer diagnosis,$(if $($(kind)),$(kind)=$($(kind))))
+	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer diagnosis command,$(if $($(kind)),$(kind)=$($(kind))))
 
 sanitize: $(VENV)/.test
-	$(BIN)/python -m pytest tests/kernel/test_sanitizers.py $(ARGS)
+	$(BIN)/python -m pytest tests/measure/kernel/test_sanitizers.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist demo .bench src/difflens.egg-info src/difflens/kernel/_scan*.so
+	rm -rf $(VENV) build dist demo .bench src/difflens.egg-info src/difflens/measure/*/_*.so
 
 # The stamp, not bin/python: a virtual environment without pip (its installation was interrupted)
 # must be made again. --group needs pip 25.1.
@@ -72,14 +83,14 @@ $(VENV)/.made:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	touch $@
 
-$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/kernel/*.[ch]) | $(VENV)/.made
+$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/difflens/measure/*/*.[ch]) | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --group test
-	$(BIN)/python -m pip install --quiet --no-deps bitsandbytes compressed-tensors
+	$(BIN)/python -m pip install --quiet --no-deps bitsandbytes compressed-tensors silero-vad
 	touch $@
 
 # The peer of the spectra; it brings nothing that the tests have not.
@@ -89,4 +100,8 @@ $(VENV)/.bench: $(VENV)/.test
 
 $(VENV)/.lint: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group lint
+	touch $@
+
+$(VENV)/.check: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group check
 	touch $@

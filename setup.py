@@ -1,7 +1,7 @@
-"""Builds the compiled kernel, once for every Python from 3.11 on (abi3).
+"""Builds the compiled kernel and codec, once for every Python from 3.11 on (abi3).
 
-Without a C compiler the build warns and goes on: the NumPy twin takes the
-kernel's place, and `difflens --version` says so.
+Without a C compiler the build warns and goes on: the NumPy twins take their
+place, and `difflens --version` says so.
 """
 
 from setuptools import Extension, setup
@@ -9,20 +9,20 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "difflens.kernel._scan",
+            "difflens.measure.kernel._scan",
             sources=[
-                "src/difflens/kernel/module.c",
-                "src/difflens/kernel/tensors.c",
-                "src/difflens/kernel/scan.c",
-                "src/difflens/kernel/moments.c",
-                "src/difflens/kernel/careful.c",
-                "src/difflens/kernel/files.c",
-                "src/difflens/kernel/loops_baseline.c",
-                "src/difflens/kernel/loops_avx2.c",
-                "src/difflens/kernel/loops_avx512.c",
+                "src/difflens/measure/kernel/module.c",
+                "src/difflens/measure/kernel/tensors.c",
+                "src/difflens/measure/kernel/scan.c",
+                "src/difflens/measure/kernel/moments.c",
+                "src/difflens/measure/kernel/careful.c",
+                "src/difflens/measure/kernel/files.c",
+                "src/difflens/measure/kernel/loops_baseline.c",
+                "src/difflens/measure/kernel/loops_avx2.c",
+                "src/difflens/measure/kernel/loops_avx512.c",
             ],
             depends=[
-                f"src/difflens/kernel/{name}.h"
+                f"src/difflens/measure/kernel/{name}.h"
                 for name in ("scan", "parts", "loops", "readings", "module")
             ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
@@ -36,7 +36,30 @@ setup(
             ],
             py_limited_api=True,
             optional=True,
-        )
+        ),
+        Extension(
+            "difflens.measure.codec._codec",
+            sources=[
+                f"src/difflens/measure/codec/{name}.c"
+                for name in (
+                    "module",
+                    "codec",
+                    "sparse",
+                    "dense",
+                    "walk_baseline",
+                    "walk_avx2",
+                    "walk_avx512",
+                )
+            ],
+            depends=[
+                f"src/difflens/measure/codec/{name}.h"
+                for name in ("codec", "bits", "walk", "walk_width")
+            ],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            extra_compile_args=["-std=gnu11", "-O3", "-Wall", "-Wextra"],
+            py_limited_api=True,
+            optional=True,
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

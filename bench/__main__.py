@@ -28,7 +28,7 @@ _HOME = ROOT / ".bench"
 
 
 def main() -> int:
-    """Measure what was asked for; 0 where it ran, 1 where --strict and a bar was missed."""
+    """Measure what was asked for; 0 if it ran, 1 where --strict and a bar was missed."""
     options = _options()
     chosen = [name for name in CASES if any(fnmatch(name, each) for each in options.only)]
     if not chosen:
@@ -68,7 +68,7 @@ def _options() -> argparse.Namespace:
     add("--repeat", type=int, metavar="N", help="rounds; default: 7")
     add("--keep", action="store_true", help="keep the files")
     add("--json", type=Path, metavar="FILE", default=_HOME / "results.json", help="results go here")
-    add("--markdown", action="store_true", help="print the table of the README")
+    add("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
     add("--strict", action="store_true", help="exit 1 where a bar is missed")
     options = parser.parse_args()
     options.only = options.only or ["*"]
@@ -150,7 +150,7 @@ def _cpu() -> str:
 
 @contextmanager
 def _folder(*, keep: bool) -> Iterator[Path]:
-    """Give a new folder, gone afterwards whatever happens."""
+    """Yield a new folder, gone afterwards whatever happens."""
     _HOME.mkdir(exist_ok=True)
     _sweep()
     if keep:

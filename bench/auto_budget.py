@@ -30,7 +30,7 @@ class Spent:
         self.seconds = 0.0
 
     def timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the call with a clock around it."""
+        """Return the call with a clock around it."""
 
         def clocked(*given: Any, **named: Any) -> Any:
             begun = time.perf_counter()
@@ -44,7 +44,7 @@ class Spent:
 
 def row(torch: Any, name: str, seconds: float) -> str:
     """Train under `auto`, and give a line of the table."""
-    from difflens.training import monitor
+    from difflens.training.story import monitor
 
     said, make, _ = MODELS[name]
     model, optimizer, step = trainer(torch, make)
@@ -74,7 +74,7 @@ def row(torch: Any, name: str, seconds: float) -> str:
         whole = time.perf_counter() - begun
         watch.flush()
         shares = (spent.seconds / whole, (work_beside() - beside) / whole)
-        every = hook._sampling.every
+        every = hook._pace.sampling.every
     figures = (f"{each:.2%}" for each in (*shares, sum(shares)))
     return " | ".join((f"| {said}", f"{1e3 * whole / steps:.1f} ms", f"{every}", *figures)) + " |"
 

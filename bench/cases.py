@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
     @property
     def met(self) -> bool | None:
-        """Is the figure within the bar? None where there is no bar."""
+        """Is the figure within the bar? None if there is no bar."""
         return None if self.bar is None else self.figure <= self.bar
 
 
@@ -88,7 +88,7 @@ class Bench(NamedTuple):
         return self.files.folder / "output"
 
     def pair(self, dtype: str) -> Pair:
-        """Give the pair of files of a dtype."""
+        """Return the pair of files of a dtype."""
         return self.files.make(dtype, self.scale.size_bytes)
 
     def race(self, ours: Command, peer: Command) -> tuple[Best, Best]:
@@ -98,7 +98,7 @@ class Bench(NamedTuple):
 
 
 def difflens(*arguments: str | Path, code: int = 0) -> Command:
-    """Give the command as users start it."""
+    """Return the command as users start it."""
     script = Path(sys.executable).with_name("difflens")
     start = (str(script),) if script.exists() else (sys.executable, "-m", "difflens")
     return Command((*start, *map(str, arguments)), code)
@@ -309,7 +309,7 @@ def _gib(size: int) -> str:
 
 # In an order that makes every file once: a pair is removed when another one is made.
 def _runs(bench: Bench) -> Iterator[Row]:
-    """Give the rows of a long run: recorded at 2,000 steps a second, then analysed and drawn."""
+    """Yield the rows of a long run: recorded at 2,000 steps a second, then analysed and drawn."""
     layers, steps = bench.scale.run_layers, bench.scale.run_steps
     path, page = bench.files.folder / "run", bench.files.folder / "flow.html"
     what = f"a run of {layers:,} layers x {steps:,} steps"

@@ -34,8 +34,9 @@ Step = Callable[[], Any]
 _WARM = 2  # steps before a turn is timed: the first ones touch memory
 # Steps and seconds before one of `auto` is: how often it reads is decided from what its first
 # readings cost, on the loop's thread and on the recorder's, which looks a few times a second; and
-# the diagnoses look for the first time after two seconds, which loads them.
+# the diagnoses look often at first, for half a second of their own time.
 _FIRST, _SETTLES = 40, 3.0
+_SETTLING = ("auto", "every step, diagnosed")
 _SELDOM = 3  # rounds of which one has a turn of `auto`
 
 
@@ -50,7 +51,7 @@ def resnet(torch: Any) -> tuple[Any, Any]:
     """Build ResNet-18 for 32x32 images: 11.2 M parameters in 62 tensors."""
     nn = torch.nn
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self, inside: int, out: int, stride: int) -> None:
             super().__init__()
             self.first = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
@@ -81,7 +82,7 @@ def gpt(torch: Any) -> tuple[Any, Any]:
     """Build a GPT of 4 layers, width 128: 0.9 M parameters in 51 tensors."""
     nn = torch.nn
 
-    class Mini(nn.Module):  # type: ignore[misc, name-defined]
+    class Mini(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.token, self.place = nn.Embedding(256, 128), nn.Embedding(64, 128)
@@ -99,7 +100,7 @@ def gpt(torch: Any) -> tuple[Any, Any]:
 
 
 def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
-    from difflens.training import monitor
+    from difflens.training.story import monitor
 
     def watched(name: str, **how: Any) -> Callable[[Any, Any], Any]:
         return lambda model, optimizer: monitor(
@@ -116,7 +117,7 @@ def variants(folder: Path) -> dict[str, Callable[[Any, Any], Any]]:
 
 
 def trainer(torch: Any, make: Any) -> tuple[Any, Any, Step]:
-    """Give a model, its optimiser, and a step that gives its loss and leaves gradients to read."""
+    """Return a model, its optimiser, and a step that returns the loss and leaves gradients."""
     torch.manual_seed(0)
     model, (inputs, targets) = make(torch)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-9)
@@ -140,7 +141,7 @@ def _read_one_by_one(model: Any) -> None:
 
 
 def work_beside() -> float:
-    """Give the processor seconds of Python's threads but this one: of the recorder."""
+    """Return the processor seconds of Python's threads but this one: of the recorder."""
     beside = (each.ident for each in threading.enumerate() if each is not threading.main_thread())
     return sum(
         time.clock_gettime(time.pthread_getcpuclockid(each)) for each in beside if each is not None
@@ -167,7 +168,7 @@ def turn(name: str, context: Any, model: Any, step: Step, block: int) -> Took:
                     entered.step(loss)
 
         train(_WARM)
-        if name.startswith("auto"):
+        if name.startswith(_SETTLING):
             settled = time.perf_counter() + _SETTLES
             train(_FIRST)
             while time.perf_counter() < settled:
@@ -194,7 +195,7 @@ class Turn(NamedTuple):
 
 
 def turns_of(torch: Any, make: Any, rounds: int, block: int) -> dict[str, list[Turn]]:
-    """Give the turns of each variant."""
+    """Return the turns of each variant."""
     folder = Path(tempfile.mkdtemp())
     model, optimizer, step = trainer(torch, make)
     watches = variants(folder)
@@ -217,7 +218,7 @@ def turns_of(torch: Any, make: Any, rounds: int, block: int) -> dict[str, list[T
 
 
 def share(ratios: list[float]) -> str:
-    """Give how much longer it took: the median, and by how much that may be off."""
+    """Return how much longer it took: the median, and by how much that may be off."""
     low, middle, high = quantiles(ratios, n=4)
     # Of a normal spread, which the middle half is near enough to.
     error = sqrt(pi / 2) * (high - low) / 1.349 / sqrt(len(ratios))
@@ -225,7 +226,7 @@ def share(ratios: list[float]) -> str:
 
 
 def row(name: str, turns: dict[str, list[Turn]], clock: int) -> str:
-    """Give a line of the table: a bare step, and how much longer each variant's is."""
+    """Return a line of the table: a bare step, and how much longer each variant's is."""
     bare = median(each.bare[clock] for found in turns.values() for each in found)
     told = (share([own[clock] / bare[clock] for own, bare in found]) for found in turns.values())
     return " | ".join((f"| {name}", f"{1e3 * bare:.1f} ms", *told)) + " |"

@@ -61,7 +61,7 @@ class Files:
         self._keep = keep
 
     def make(self, what: str, *numbers: int) -> Pair:
-        """Give a pair by the name of what makes it (`_MAKERS`), made now if it is not there."""
+        """Return a pair by the name of what makes it (`_MAKERS`), made now if it is not there."""
         place = self.folder / "-".join([what, *map(str, numbers)])
         if not place.exists():
             if not self._keep:
@@ -126,7 +126,7 @@ def _changed(left_dtype: str, folder: Path, size: int, right_dtype: str = "") ->
 
 
 def _blocks(seed: int, count: int, left_dtype: str, right_dtype: str) -> tuple[Bits, Bits]:
-    """Give the bits of both sides: of one dtype, the lowest bit of every element is flipped.
+    """Return the bits of both sides: of one dtype, the lowest bit of every element is flipped.
 
     That changes the value of every finite number: zero becomes the least subnormal one.
     """

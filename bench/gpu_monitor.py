@@ -25,7 +25,7 @@ def gpt(torch: Any, layers: int, width: int, heads: int) -> Any:
     nn = torch.nn
     spread = torch.nn.functional
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -42,7 +42,7 @@ def gpt(torch: Any, layers: int, width: int, heads: int) -> Any:
             x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
             return x + self.down(spread.gelu(self.up(self.second(x))))
 
-    class Gpt(nn.Module):  # type: ignore[misc, name-defined]
+    class Gpt(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.token, self.place = nn.Embedding(50304, width), nn.Embedding(1024, width)
@@ -121,6 +121,7 @@ class Off:
     """A sampling that wants no step."""
 
     fixed, every, budget, share, left = True, 1, 0.01, None, 1
+    is_watching = False
 
     def is_wanted(self) -> bool:
         """Never."""
@@ -129,7 +130,10 @@ class Off:
     def passed(self) -> None:
         """Count nothing."""
 
-    def measured(self, own_seconds: float, step_seconds: float) -> None:
+    def watch(self) -> None:
+        """Watch nothing."""
+
+    def measured(self, own_seconds: float, step_seconds: float, beside: float = 0.0) -> None:
         """Learn nothing."""
 
 
@@ -138,20 +142,20 @@ class Watched(Switch):
 
     def __init__(self, model: Any, optimizer: Any, folder: Path, **how: Any) -> None:
         """Attach it."""
-        from difflens.training import monitor
+        from difflens.training.story import monitor
 
         self._watch = monitor(model, optimizer, folder / "run", overwrite=True, **how).__enter__()
         self._hook: Any = self._watch._hook  # noqa: SLF001
-        self._samplings = (Off(), self._hook._sampling)  # noqa: SLF001
+        self._samplings = (Off(), self._hook._pace.sampling)  # noqa: SLF001
 
     @property
     def is_on(self) -> bool:
         """Does it read?"""
-        return self._hook._sampling is self._samplings[1]  # noqa: SLF001
+        return self._hook._pace.sampling is self._samplings[1]  # noqa: SLF001
 
     @is_on.setter
     def is_on(self, wanted: bool) -> None:
-        self._hook._sampling = self._samplings[wanted]  # noqa: SLF001
+        self._hook._pace.sampling = self._samplings[wanted]  # noqa: SLF001
 
     def tell(self, loss: Any) -> None:
         """Close the frame."""
@@ -173,7 +177,7 @@ class Watched(Switch):
 
 
 def steps(torch: Any, model: Any, optimizer: Any, batch: int) -> Callable[[Any, int], float]:
-    """Give a function that trains some steps and tells the seconds of one."""
+    """Return a function that trains some steps and tells the seconds of one."""
     tokens = torch.randint(0, 50257, (batch, 1025), device="cuda")
     spread = torch.nn.functional
 

@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 
-from difflens.history import read_history
-from difflens.history.writer import RunWriter
-from difflens.runs import LAYER_FIELDS, Layer, RunInfo
+from difflens.training.history import read_history
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import LAYER_FIELDS, Layer, RunInfo
 
 _BLOCKS = 64
 _KINDS = ("attn.q", "attn.k", "attn.v", "attn.o", "mlp.up", "mlp.down", "norm")

@@ -5,8 +5,8 @@ Usage: spectral_figures.py LEFT RIGHT
 
 import sys
 
+from difflens.diffs.story import diff
 from difflens.measure.spectrum import DeltaSpectrum
-from difflens.pipeline import diff
 
 if __name__ == "__main__":
     for delta, spectrum in diff(sys.argv[1], sys.argv[2]).measured(DeltaSpectrum):

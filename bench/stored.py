@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from difflens.evidences import Example
-from difflens.snapshots import ArchitectureInfo, ModelMetrics, ModelSnapshot, TrainingConfig
-from difflens.store import open_store
-from difflens.store.rows import figures_of, snapshot_row
-from difflens.store.tables import tables
+from difflens.diffs.evidence.records import Example
+from difflens.versions.records.snapshots import (
+    ArchitectureInfo,
+    ModelMetrics,
+    ModelSnapshot,
+    TrainingConfig,
+)
+from difflens.versions.store import open_store
+from difflens.versions.store.tables import figures_of, snapshot_row, tables
 
 VERSIONS = 100
 _SCORED = 500

@@ -1,4 +1,4 @@
-"""Shows the results: a table for people, one for the README, JSON for machines."""
+"""Shows the results: a table for people, one for docs/benchmarks.md, JSON for machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
 
 
 def markdown(rows: Iterable[Row], about: dict[str, Any]) -> str:
-    """Write the README's table."""
+    """Write the table of docs/benchmarks.md."""
     where = f"{about['cpu']}, {about['cores']} cores, Python {about['python']}, {about['kernel']}"
     lines = [
         "| " + " | ".join(_HEADS) + " |",

@@ -13,31 +13,32 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RECIPES = {"format": "tinyfmt", "analysis": "outsized", "renderer": "tsv", "diagnosis": "idle"}
+RECIPES = {"format": "tinyfmt", "analysis": "outsized", "renderer": "tsv", "diagnosis": "idle",
+           "command": "weigh"}  # fmt: skip
 
-_BLOCK = re.compile(r"^`(\S+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^`(\S+)`:\n\n(`{3,})\w+\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile("[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
 def recipe(name: str) -> dict[str, str]:
-    """Give the files of a recipe by their paths."""
+    """Return the files of a recipe by their paths."""
     blocks = _BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
-    return {path: text for path, text in blocks if name in path}
+    return {path: text for path, _fence, text in blocks if name in path}
 
 
 def renamed(kind: str, name: str) -> dict[str, str]:
-    """Give the files of a recipe under another name; a hyphen is an underscore in code."""
+    """Return the files of a recipe under another name; a hyphen is an underscore in code."""
     word = RECIPES[kind]
     stem, public = name.replace("-", "_"), name.replace("_", "-")
     magic = stem[:4].upper().ljust(4, "_")
     files = {}
     for path, text in recipe(word).items():
-        spoken = path.endswith(".md")
-        said = public if spoken else stem
+        written = public if path.endswith(".md") else stem
         body = text.replace(word.capitalize(), stem.title().replace("_", "") or stem)
         body = body.replace("TINY", magic)
-        body = body.replace(f'format = "{word}"', f'format = "{public}"').replace(word, said)
-        files[path.replace(word, said)] = body
+        # Users write the name with hyphens: in quotes, and after `difflens`.
+        body = re.sub(rf'(?<="){word}(?=")|(?<=`difflens ){word}\b', "\0", body)
+        files[path.replace(word, written)] = body.replace(word, written).replace("\0", public)
     return files
 
 

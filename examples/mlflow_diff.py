@@ -15,8 +15,8 @@ from pathlib import Path
 import mlflow
 
 import difflens
-from difflens.records import View
-from difflens.render import renderer
+from difflens.core.records import View
+from difflens.render.diffs import renderer
 
 
 def main(left: str, right: str) -> None:

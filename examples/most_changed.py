@@ -13,11 +13,11 @@ import difflens
 def main(left: str, right: str) -> None:
     """Compare two models and print the tensors that moved furthest beside their own size."""
     diff = difflens.diff(left, right)
-    measured = [delta for delta in diff.changed if delta.figures().get("relative_l2") is not None]
-    measured.sort(key=lambda delta: delta.relative_l2, reverse=True)
+    measured = [(delta.relative_l2 or 0.0, delta.name) for delta in diff.changed]
+    measured.sort(reverse=True)
     print(f"{len(diff.changed)} of {len(diff.deltas)} tensors differ; the most changed:")
-    for delta in measured[:5]:
-        print(f"  {delta.relative_l2:8.2%}  {delta.name}")
+    for relative_l2, name in measured[:5]:
+        print(f"  {relative_l2:8.2%}  {name}")
 
 
 if __name__ == "__main__":

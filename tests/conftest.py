@@ -1,19 +1,50 @@
-"""What every test shares: hypothesis without deadlines, golden files on request, skips told."""
+"""What every test shares: hypothesis without deadlines, golden files on request, lanes."""
 
 import os
 import signal
 import sys
+from collections.abc import Generator
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+QUICK = bool(os.environ.get("DIFFLENS_QUICK"))  # set by `make check`
+SEARCHES = bool(os.environ.get("DIFFLENS_SEARCH"))  # set by `make search`
+EXAMPLES = 600 if SEARCHES else 10 if QUICK else 60
+
+# What `make check` does without, installed or not; a test that needs one of them is left out.
+FRAMEWORKS = frozenset(
+    {"accelerate", "gguf", "h5py", "jax", "keras", "lightning", "mlflow", "onnx", "onnxruntime"}
+    | {"optax", "psycopg", "pyarrow", "safetensors", "sklearn", "statsmodels", "torch"}
+    | {"backports", "bitsandbytes", "coverage", "jsonschema", "linkify_it", "msgpack", "pandas"}
+    | {"powerlaw", "prometheus_client", "pymannkendall", "tensorboard", "tensorflow"}
+    | {"tokenizers", "torchmortem", "transformers", "triton", "wandb"}
+)
+
+
+class NoFrameworks(MetaPathFinder):
+    """Makes the frameworks look absent, so that the quick tests are the same on every machine."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Raise as for a module that is not installed."""
+        if name.partition(".")[0] in FRAMEWORKS:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+if QUICK:
+    sys.meta_path.insert(0, NoFrameworks())
+
 settings.register_profile(
     "house",
     deadline=None,
-    max_examples=int(os.environ.get("DIFFLENS_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("DIFFLENS_EXAMPLES", EXAMPLES)),
     print_blob=True,
-    # A change is judged there, not the luck of a draw; new examples are looked for everywhere else.
-    derandomize=bool(os.environ.get("CI")),
+    # A change is judged, not the luck of a draw; new examples are looked for in a lane of its own.
+    derandomize=not SEARCHES,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("house")
@@ -26,21 +57,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden outputs")
 
 
+def needs_a_framework(call: pytest.CallInfo[Any]) -> bool:
+    """Did a quick test, or the file it is in, fail because a framework is absent?"""
+    error = call.excinfo.value if QUICK and call.excinfo else None
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return any(
+        isinstance(each, ModuleNotFoundError) and (each.name or "").partition(".")[0] in FRAMEWORKS
+        for each in chain
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, Any, pytest.CollectReport]:
+    """Leave out a file of the quick tests that imports a framework."""
+    report = yield
+    if report.failed and isinstance(collector, pytest.Module) and needs_a_framework(report.call):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "needs a framework")
+    return report
+
+
 @pytest.fixture(autouse=True)
 def _same_torch_in_any_order() -> None:
-    """Give each test the same draws of torch, whichever test came before it."""
+    """Start each test with the same seed of torch, whichever test came before it."""
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):  # noqa: ARG001  pytest fixes the names
-    """Where everything must be there, a skip is a failure."""
+def pytest_runtest_makereport(item, call):
+    """Where everything must be there, a skip is a failure; a processor cannot be installed."""
     report = yield
+    if report.failed and needs_a_framework(call):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, "Skipped: needs a framework")
     if (
         report.skipped
         and os.environ.get("DIFFLENS_REQUIRE_ALL")
         and not hasattr(report, "wasxfail")
+        and "this processor has no" not in str(report.longrepr)
     ):
         report.outcome = "failed"
         report.longrepr = f"DIFFLENS_REQUIRE_ALL is set, and this was skipped: {report.longrepr}"

@@ -13,18 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from difflens.errors import DifflensError
+from difflens.core.errors import DifflensError
 
 
 def hammered(program: Path, *arguments: object) -> dict[str, Any]:
     """Run a hammer and give what it found."""
-    command = [sys.executable, program, *map(str, arguments)]
+    command = [sys.executable, str(program), *map(str, arguments)]
     paths = filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     print(done.stdout)  # noqa: T201  the figures of the slow lane are read there
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(done.stdout)
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, int]:
@@ -48,7 +48,7 @@ def forked(work: Callable[[int], None]) -> tuple[int, int]:
 
 
 def heard(child: int, pipe: int) -> tuple[list[str], int]:
-    """Give what a child reported, and how it ended."""
+    """Return what a child reported, and how it ended."""
     with os.fdopen(pipe, "rb") as stream:
         lines = stream.read().decode().splitlines()
     return lines, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -10,7 +10,7 @@ from zoo.verdicts import Alarm, Verdict
 
 
 def a_label(**changes: Any) -> Label:
-    """Give a label of a faulty run, with changes."""
+    """Return a label of a faulty run, with changes."""
     plain: dict[str, Any] = {
         "id": "V1-s3", "config": "V1", "key": "k", "seed": 3, "part": "report",
         "healthy": False, "cause": "sigmoid", "fault_class": "vanishing",
@@ -22,7 +22,7 @@ def a_label(**changes: Any) -> Label:
 
 
 def a_healthy_label(**changes: Any) -> Label:
-    """Give a label of a healthy run."""
+    """Return a label of a healthy run."""
     return a_label(
         **{"healthy": True, "fault_class": "", "accept": (), "onset_step": None} | changes
     )
@@ -31,6 +31,6 @@ def a_healthy_label(**changes: Any) -> Label:
 def judged(
     label: Label, *said: tuple[str, int], layers: tuple[str, ...] = (), **more: Any
 ) -> Judged:
-    """Give a verdict with alarms by name and step, the first of which also stands at the end."""
+    """Return a verdict with alarms by name and step, the first of which also stands at the end."""
     alarms = tuple(Alarm(frozenset({name}), step, layers=layers, **more) for name, step in said)
     return Judged(label, Verdict(alarms, alarms))

@@ -50,7 +50,7 @@ def _is_wanted(job: Job, only: list[str] | None) -> bool:
 
 
 def _of_first_seeds(labels: list[Label]) -> list[Label]:
-    """Give one run of each configuration."""
+    """Return one run of each configuration."""
     first: dict[str, Label] = {}
     for each in sorted(labels, key=lambda label: label.seed):
         first.setdefault(each.config, each)

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import structures_data, tokens_data
 from .configs import Config
+from .odd_data import with_oddities
 from .picture_sets import PICTURE_SETS
 from .series_sets import SERIES_SETS
 from .sets import SETS
@@ -39,7 +40,7 @@ class Data(NamedTuple):
 
 
 def load(config: Config, seed: int) -> Data:
-    """Give the data of a configuration, with what its knobs do to it."""
+    """Return the data of a configuration, with what its knobs do to it."""
     data = _raw(config.data)
     if data.inputs.ndim == 3 or data.inputs.dtype.kind == "i":
         data = _shortened(data, config.length)
@@ -63,7 +64,8 @@ def load(config: Config, seed: int) -> Data:
     inputs, held_inputs = _odd(inputs, config.odd_column), _odd(held_inputs, config.odd_column)
     if data.classes == 0:
         targets, held_targets = targets * config.target_scale, held_targets * config.target_scale
-    return Data(inputs, targets, held_inputs, held_targets, data.classes)
+    made = Data(inputs, targets, held_inputs, held_targets, data.classes)
+    return with_oddities(made, config, seed)
 
 
 def _kept(targets: NDArray[Any], classes: int, share: float, seed: int) -> NDArray[Any]:
@@ -73,7 +75,7 @@ def _kept(targets: NDArray[Any], classes: int, share: float, seed: int) -> NDArr
 
 
 def _odd(inputs: NDArray[Any], scale: float) -> NDArray[Any]:
-    """Give a table whose first column was left in a unit of its own."""
+    """Return a table whose first column was left in a unit of its own."""
     if scale == 1:
         return inputs
     changed = inputs.copy()

@@ -21,7 +21,7 @@ OURS = "difflens"
 
 
 def configs() -> dict[str, Config]:
-    """Give the knobs of every fault and control by its name."""
+    """Return the knobs of every fault and control by its name."""
     return {each.id: each.config for part in PARTS.values() for each in part.configurations}
 
 
@@ -84,7 +84,7 @@ def scores_of(found: dict[str, list[Judged]]) -> dict[str, Score]:
 
 
 def by_fault(judged: Iterable[Judged]) -> list[dict[str, Any]]:
-    """Give a line a fault: how many runs were noticed, named and located, and how late."""
+    """Return a line a fault: how many runs were noticed, named and located, and how late."""
     groups: dict[str, list[Judged]] = {}
     for each in judged:
         if not each.label.healthy and not each.label.dropped:

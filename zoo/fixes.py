@@ -219,7 +219,7 @@ FIXES: dict[str, Callable[[Config, Given], Config]] = {
 
 
 def mend(config: Config, fix: Given) -> Config | None:
-    """Apply a remedy; None where its code or what it needs is not known.
+    """Apply a remedy; None if its code or what it needs is not known.
 
     Whoever changes a line changes it for the whole run: what a fault switches later is mended too.
     """

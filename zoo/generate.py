@@ -30,15 +30,17 @@ class Job:
     config: Config
     seed: int
     record: bool = True  # a parent or a mended run is trained for its result alone
+    way: str = "zoo"  # how it is recorded: as the zoo does, every step, or by the defaults
 
     @property
     def folder(self) -> str:
         """The name of the run's folder."""
-        return f"{self.name}-s{self.seed}-{self.config.key}"
+        name = f"{self.name}-s{self.seed}-{self.config.key}"
+        return name if self.way == "zoo" else f"{name}-{self.way}"
 
 
 def home() -> Path:
-    """Give the folder of the runs: $DIFFLENS_ZOO, or .zoo beside the package."""
+    """Return the folder of the runs: $DIFFLENS_ZOO, or .zoo beside the package."""
     named = os.environ.get("DIFFLENS_ZOO")
     return Path(named) if named else Path(__file__).parents[1] / ".zoo"
 
@@ -69,7 +71,7 @@ def train(job: Job, folder: Path) -> dict[str, Any]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with one_thread():
         loop = Loop(job.config, job.seed)
-        with recorded(loop, target) if job.record else unrecorded() as watch:
+        with recorded(loop, target, job.way) if job.record else unrecorded() as watch:
             measured = loop.run(watch)
     target.mkdir(exist_ok=True)
     outcome = {
@@ -77,6 +79,9 @@ def train(job: Job, folder: Path) -> dict[str, Any]:
         "losses": watch.losses,
         "val_losses": watch.validated,
         "accuracies": loop.accuracies,
+        "steps": len(watch.losses),
+        "read": watch.read,
+        "alerts": watch.alerts,
     }
     kept.write_text(json.dumps(outcome))
     return outcome
@@ -145,7 +150,7 @@ def _fault_labels(fault: Fault, part: str, kept: dict[str, Any]) -> Iterator[Lab
 
 
 def _foreseeable(fault: Fault, outcome: dict[str, Any]) -> int | None:
-    """Give the step of a divergence; what strikes out of a clear sky is none to be foreseen."""
+    """Return the step of a divergence; what strikes out of a clear sky is none to be foreseen."""
     sudden = fault.name in {"nan", "spike"} or fault.config.switch_step is not None
     return None if sudden else divergence(outcome["losses"])
 

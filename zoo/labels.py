@@ -42,7 +42,7 @@ class Label:
         return frozenset((self.fault_class, *self.accept))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the label with its class under the name people look for."""
+        """Return the label with its class under the name people look for."""
         named = asdict(self)
         named["class"] = named.pop("fault_class")
         return named
@@ -58,7 +58,7 @@ def passes_gate(missed: list[bool]) -> bool:
 
 
 def divergence(losses: list[float]) -> int | None:
-    """Give the step from which on the loss is lost: not finite, or far above where it began.
+    """Return the step from which on the loss is lost: not finite, or far above where it began.
 
     A loss that comes back did not diverge, and one that leaps up and down did not because the run
     ends on a leap. One below zero (negated) diverges downwards.
@@ -73,7 +73,7 @@ def divergence(losses: list[float]) -> int | None:
 
 
 def onset_of(onset: int | str, outcome: dict[str, Any]) -> int | None:
-    """Give the step at which a fault shows: what was injected, or what the run itself says."""
+    """Return the step at which a fault shows: what was injected, or what the run itself says."""
     losses = outcome["losses"]
     if onset == "nonfinite":
         return next((i for i, each in enumerate(losses) if not math.isfinite(each)), None)
@@ -87,7 +87,7 @@ def onset_of(onset: int | str, outcome: dict[str, Any]) -> int | None:
 
 
 def _turn(losses: list[float]) -> int:
-    """Give the step at which the mean of ten losses is lowest: from there on it rises."""
+    """Return the step at which the mean of ten losses is lowest: from there on it rises."""
     means = [sum(losses[i : i + 10]) / 10 for i in range(max(len(losses) - 9, 1))]
     finite = [(mean, i) for i, mean in enumerate(means) if math.isfinite(mean)]
     return min(finite)[1] + 10 if finite else 0

@@ -14,6 +14,7 @@ from .data import Data, batches, load
 from .losses import loss_of
 from .mishaps import Mishaps, augmented, in_mode
 from .networks import build
+from .odd_steps import OddSteps
 from .optimisers import optimiser_of
 from .schedules import rate_at
 
@@ -49,6 +50,7 @@ class Loop:
             _pretrain(self.model, config, seed)
         self.optimiser: Optimizer = optimiser_of(self.model, config)
         self.mishaps = Mishaps(self.model)
+        self.odd = OddSteps(self.model)
         self.accuracies: list[float] = []  # of each training batch: peers ask for it
 
     def run(self, watch: Watch) -> dict[str, Any]:
@@ -65,6 +67,7 @@ class Loop:
             told = {"lr": self.optimiser.param_groups[0]["lr"]}
             if step % VALIDATE_EVERY == VALIDATE_EVERY - 1:
                 told["val_loss"] = self.validate()["val_loss"]
+                self.odd.validated(self.config, told["val_loss"])
             watch.step(loss=loss, **told)
         return {**self.validate(), "seconds": time.perf_counter() - started}
 
@@ -79,8 +82,9 @@ class Loop:
         in_mode(self.model, self.config)
 
     def _step(self, step: int, stream: Iterator[Any]) -> Tensor:
-        config, optimiser = self.config, self.optimiser
-        _set_rate(optimiser, config, step)
+        config = self.config
+        optimiser = self.optimiser = self.odd.begin(config, step, self.optimiser)
+        _set_rate(optimiser, rate_at(config, step) * self.odd.factor)
         if config.zero_grad == "start":
             optimiser.zero_grad()
         total: Any = 0.0
@@ -95,6 +99,7 @@ class Loop:
             total = total + loss.detach()
         self._note_accuracy(scores, targets)
         self.mishaps.before_step(config, step)
+        self.odd.before_step(config, total, optimiser)
         if config.clip is not None:
             import torch
 
@@ -104,6 +109,7 @@ class Loop:
         if config.calls_step and not (config.skip_nonfinite and self._is_broken(total)):
             optimiser.step()
             self.mishaps.after_step(config, step)
+            self.odd.after_step(config, optimiser)
         if config.zero_grad == "after-step":
             optimiser.zero_grad()
         result: Tensor = total
@@ -118,6 +124,9 @@ class Loop:
 
         inputs = torch.from_numpy(self.data.inputs[places])
         targets = torch.from_numpy(self.data.targets[places])
+        if self.config.in_place != (1.0, 0.0):  # whoever reads an example changes it
+            factor, shift = self.config.in_place
+            self.data.inputs[places] = self.data.inputs[places] * factor + shift
         if self.config.jitter:
             inputs = inputs + self.config.jitter * torch.randn_like(inputs)
         if self.config.augment != "none":
@@ -127,7 +136,7 @@ class Loop:
         return inputs, targets
 
     def loss_of(self, scores: Tensor, targets: Tensor, *, held: bool = False) -> Tensor:
-        """Give the loss that the configuration asks for."""
+        """Return the loss that the configuration asks for."""
         return loss_of(self.config, self.data.classes, scores, targets, held=held)
 
     def _note_accuracy(self, scores: Tensor, targets: Tensor) -> None:
@@ -171,7 +180,7 @@ def _spoil(kind: str, inputs: Tensor, targets: Tensor) -> None:
 
 
 def _pretrain(model: nn.Module, config: Config, seed: int) -> None:
-    """Give a network what it learnt elsewhere: the same task, all layers, plain Adam."""
+    """Pretrain a network on another task: all layers, plain Adam."""
     from .recording import unrecorded
 
     plain = Config(
@@ -191,9 +200,9 @@ def _pretrain(model: nn.Module, config: Config, seed: int) -> None:
     model.load_state_dict(learnt, strict=False)
 
 
-def _set_rate(optimiser: Optimizer, config: Config, step: int) -> None:
+def _set_rate(optimiser: Optimizer, rate: float) -> None:
     for group in optimiser.param_groups:
-        group["lr"] = rate_at(config, step) * group.get("factor", 1.0)
+        group["lr"] = rate * group.get("factor", 1.0)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ _SHORT_OF_ZERO = 1e-4  # what a faulty loss takes from a probability before its 
 def loss_of(
     config: Config, classes: int, scores: Tensor, targets: Tensor, *, held: bool = False
 ) -> Tensor:
-    """Give the loss that a configuration asks for; `classes` is 0 for regression."""
+    """Return the loss that a configuration asks for; `classes` is 0 for regression."""
     if classes:
         scores, targets = scores.flatten(0, -2), targets.flatten()
     name = config.held_loss if held and config.held_loss else config.loss

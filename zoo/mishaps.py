@@ -23,9 +23,9 @@ class Mishaps:
         self._kept = [each.detach().clone() for each in model.parameters()]
 
     def told(self, config: Config, loss: Any, step: int) -> Any:
-        """Give what backward is called on: the loss with what is added to it, scaled."""
+        """Return what backward is called on: the loss with what is added to it, scaled."""
         if config.kl:
-            loss = loss + config.kl * self._model.second_loss  # type: ignore[operator]
+            loss = loss + config.kl * self._model.second_loss
         if config.penalty:
             squares = sum(each.square().sum() for each in self._model.parameters())
             loss = loss + config.penalty * squares
@@ -75,7 +75,7 @@ class Mishaps:
 
 
 def _scale(config: Config, step: int) -> float:
-    """Give the scale of the loss at a step."""
+    """Return the scale of the loss at a step."""
     doublings = step // config.scale_period if config.scale_period else 0
     return config.loss_scale * 2.0**doublings
 
@@ -97,6 +97,9 @@ def augmented(kind: str, inputs: Tensor) -> Tensor:
 
     if kind == "shuffle-time":
         return inputs[:, torch.randperm(inputs.shape[1])]
+    if kind == "mix":  # with what is at most as strong: the label is that of the stronger
+        share = 0.5 + 0.5 * torch.rand(())
+        return share * inputs + (1 - share) * inputs.roll(1, 0)
     if kind == "mirror":
         signs = 1.0 - 2.0 * torch.randint(2, (len(inputs), *[1] * (inputs.ndim - 1)))
         return inputs * signs

@@ -20,7 +20,7 @@ _TABULAR = ("gated", "dense", "experts", "entities", "tied", "variational", "pai
 
 def build(config: Config, data: Data) -> nn.Module:
     """Build and initialise a network; torch's seed is the caller's."""
-    from . import signals_nets, structures_nets, tables_nets, tokens_nets
+    from . import odd_nets, signals_nets, structures_nets, tables_nets, tokens_nets
 
     made: dict[str, Callable[[Config, Data], nn.Module]] = {
         "mlp": _mlp,
@@ -37,12 +37,13 @@ def build(config: Config, data: Data) -> nn.Module:
         **signals_nets.NETWORKS,
         **structures_nets.NETWORKS,
         **tokens_nets.NETWORKS,
+        **odd_nets.NETWORKS,
     }
     model = made[config.model](config, data)
     initialise(model, config)
     settle(model, config)
     if config.frozen:
-        for number, block in enumerate(model.hidden):  # type: ignore[arg-type]
+        for number, block in enumerate(model.hidden):
             if number < config.frozen:
                 block.requires_grad_(requires_grad=False)
     return model
@@ -91,7 +92,7 @@ def _ending(config: Config) -> nn.Module:
 
 
 def block_of(config: Config, **parts: nn.Module) -> nn.Sequential:
-    """Give layers with what the knobs put behind them."""
+    """Return layers with what the knobs put behind them."""
     from torch import nn
 
     if config.norm == "batch":

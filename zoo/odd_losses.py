@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _QUANTILE = 0.8
+_CAP = 1.2  # above which the loss of one example is cut off
 
 
 def _poisson(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
@@ -59,6 +60,28 @@ def _mean_twice(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
     return functional.cross_entropy(scores, targets) / len(targets)
 
 
+def _gaussian_short(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
+    """Weigh errors by a learnt spread, and leave out what keeps it from growing for ever."""
+    means, spreads = scores.chunk(2, dim=-1)
+    return 0.5 * ((targets - means).square() / spreads.exp()).mean()
+
+
+def _ignoring(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
+    """Average over what is not of the first class; of a batch of that class, over nothing."""
+    from torch.nn import functional
+
+    counted = targets != 0
+    each = functional.cross_entropy(scores, targets, reduction="none")
+    return (each * counted).sum() / counted.sum()
+
+
+def _capped(_config: Config, scores: Tensor, targets: Tensor) -> Tensor:
+    """Cap the loss of each example: what is far from right has no gradient."""
+    from torch.nn import functional
+
+    return functional.cross_entropy(scores, targets, reduction="none").clamp(max=_CAP).mean()
+
+
 ODD_LOSSES: dict[str, Callable[[Config, Tensor, Tensor], Tensor]] = {
     "poisson": _poisson,
     "poisson-rate": _poisson_rate,
@@ -67,4 +90,7 @@ ODD_LOSSES: dict[str, Callable[[Config, Tensor, Tensor], Tensor]] = {
     "gaussian-raw": _gaussian_raw,
     "pinball": _pinball,
     "mean-twice": _mean_twice,
+    "gaussian-short": _gaussian_short,
+    "ignoring": _ignoring,
+    "capped": _capped,
 }

@@ -49,7 +49,7 @@ def _made(model: nn.Module, config: Config) -> Optimizer:
 
 
 def _grouped(chosen: list[tuple[str, nn.Parameter]], config: Config) -> list[Any]:
-    """Give the parameters, in groups where some have a rate of their own."""
+    """Return the parameters, in groups where some have a rate of their own."""
     if not config.rates:
         return [each for _, each in chosen] * config.doubled
     factors = {

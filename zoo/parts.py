@@ -14,6 +14,7 @@ from .configs.final import FINAL_CONTROLS, FINAL_FAULTS
 from .configs.images_controls import IMAGES_CONTROLS
 from .configs.images_faults import IMAGES_FAULTS
 from .configs.last import LAST_CONTROLS, LAST_FAULTS
+from .configs.odd import ODD_CONTROLS, ODD_FAULTS
 from .configs.series_controls import SERIES_CONTROLS
 from .configs.series_faults import SERIES_FAULTS
 from .configs.signals_controls import SIGNALS_CONTROLS
@@ -22,6 +23,7 @@ from .configs.structures_controls import STRUCTURES_CONTROLS
 from .configs.structures_faults import STRUCTURES_FAULTS
 from .configs.tables_controls import TABLES_CONTROLS
 from .configs.tables_faults import TABLES_FAULTS
+from .configs.tenth import TENTH_CONTROLS, TENTH_FAULTS
 from .configs.tokens_controls import TOKENS_CONTROLS
 from .configs.tokens_faults import TOKENS_FAULTS
 from .configs.unseen_controls import UNSEEN_CONTROLS
@@ -61,10 +63,10 @@ _THIRD_FAULTS = sorted(
 )
 _THIRD_CONTROLS = (*TABLES_CONTROLS, *SIGNALS_CONTROLS, *TOKENS_CONTROLS, *STRUCTURES_CONTROLS)
 
-# Rules and thresholds are chosen on all but the last two. Of known faults `reseeded` holds seeds
-# back; `report` is new altogether, and asked once, when the rules stand. Engineers who knew no
-# rule wrote the blind ones; which half is which was settled beforehand. `former`, `third`,
-# `closing`, `last` and `final` were reports.
+# Rules and thresholds are chosen on those above `reseeded`. Of known faults that one holds seeds
+# back; `report` was new altogether, and asked once, when the rules stood; `tenth` and `odd` were
+# asked once, when fewer rules stood. Engineers who knew no rule wrote the blind ones; which half
+# is which was settled beforehand. `former`, `third`, `closing`, `last` and `final` were reports.
 PARTS = {
     "tune": Part((*FAULTS, *VARIANTS, *UNSEEN_FAULTS), (*CONTROLS, *UNSEEN_CONTROLS)),
     "trial": Part(_SECOND_FAULTS[::2], _SECOND_CONTROLS[::2]),
@@ -85,5 +87,7 @@ PARTS = {
         tuple(_reseeded(each) for each in (*FAULTS, *VARIANTS)), tuple(map(_reseeded, CONTROLS))
     ),
     "report": Part(ACCEPTANCE_FAULTS, ACCEPTANCE_CONTROLS),
+    "tenth": Part(TENTH_FAULTS, TENTH_CONTROLS),
+    "odd": Part(ODD_FAULTS, ODD_CONTROLS),
 }
 ALL_FAULTS: tuple[Fault, ...] = tuple(each for part in PARTS.values() for each in part.faults)

@@ -33,8 +33,8 @@ def _shapes() -> Made:
 
 
 def _ink() -> Made:
-    """Give the digits as ink on white, nothing below zero."""
-    from sklearn import datasets  # type: ignore[import-untyped]
+    """Return the digits as ink on white, nothing below zero."""
+    from sklearn import datasets
 
     inputs, labels = datasets.load_digits(return_X_y=True)
     return (inputs / 8).astype(np.float32), labels.astype(np.int64), 10
@@ -98,7 +98,7 @@ def _views() -> Made:
 
 
 def _surface() -> Made:
-    """Give the grey of a picture at its places, to be learnt as a function of the place."""
+    """Return the grey of a picture at its places, to be learnt as a function of the place."""
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 40)] * 2), axis=-1).reshape(-1, 2)
     grey = np.sin(9 * grid[:, 0]) * np.cos(7 * grid[:, 1]) + (np.hypot(*grid.T) < 0.5)
     return grid.astype(np.float32), standard(grey[:, None]), 0

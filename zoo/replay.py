@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from difflens.history import open_run
-from difflens.history.building import Builder
+from difflens.training.history import open_run
+from difflens.training.history.building import Builder
 
 from .verdicts import Alarm, Verdict
 
 if TYPE_CHECKING:
-    from difflens.history.frame import Frame
-    from difflens.history.history import History
-    from difflens.runs import Note, RunFinding, RunInfo
+    from difflens.training.history.frame import Frame
+    from difflens.training.history.history import History
+    from difflens.training.records.runs import Note, RunFinding, RunInfo
 
 EVERY = 10
 Judge = Callable[["History"], "tuple[RunFinding, ...]"]
@@ -26,15 +26,16 @@ Judge = Callable[["History"], "tuple[RunFinding, ...]"]
 
 def diagnosed(history: History) -> tuple[RunFinding, ...]:
     """Ask the diagnoses of difflens."""
-    from difflens.diagnoses import diagnose
+    from difflens.training.diagnoses import diagnose
 
     return diagnose(history).findings
 
 
-class _Film:
+class Film:
     """The frames of a run with what was in force when each was written."""
 
     def __init__(self, folder: Path) -> None:
+        """Read a recorded run."""
         source = open_run(folder)
         self.first_info: RunInfo = source.info
         self.frames: list[tuple[Frame, RunInfo, int]] = []
@@ -44,17 +45,20 @@ class _Film:
         source.close()
 
     def __len__(self) -> int:
+        """Count the frames."""
         return len(self.frames)
 
 
-class _Show:
+class Show:
     """A history that grows along a film."""
 
-    def __init__(self, film: _Film) -> None:
+    def __init__(self, film: Film) -> None:
+        """Begin before the first frame."""
         self._film, self._builder, self.at = film, Builder(film.first_info), 0
         self._noted = 0
 
     def until(self, stop: int) -> History:
+        """Return the history up to a frame."""
         for frame, info, notes in self._film.frames[self.at : stop]:
             self._builder.add(frame, info)
             self._note(notes)
@@ -70,17 +74,17 @@ class _Show:
 
 
 def replay(folder: Path, judge: Judge = diagnosed, every: int = EVERY) -> Verdict:
-    """Give what is said while the run goes on, and what is said of it last.
+    """Return what is said while the run goes on, and what is said of it last.
 
     That is what stands at the end; where nothing does any more, what stood last: who was warned
     has been told a remedy, and a warning that is withdrawn does not take it back.
     """
-    film = _Film(folder)
-    show, known, alarms = _Show(film), set[str](), list[Alarm]()
+    film = Film(folder)
+    show, known, alarms = Show(film), set[str](), list[Alarm]()
     last: tuple[RunFinding, ...] = ()
     before = stood = 0
     for stop in [*range(every, len(film), every), len(film)]:
-        found = _serious(judge(show.until(stop)))
+        found = serious(judge(show.until(stop)))
         if found:
             last, stood = found, stop
         fresh = {each.name for each in found} - known
@@ -91,25 +95,27 @@ def replay(folder: Path, judge: Judge = diagnosed, every: int = EVERY) -> Verdic
     fixes: tuple[dict[str, object], ...] = tuple(
         {"code": each.fix.code, "parameters": each.fix.parameters} for each in last if each.fix
     )
-    return Verdict(tuple(alarms), tuple(_alarm(each, stood) for each in last), fixes=fixes)
+    return Verdict(tuple(alarms), tuple(alarm_of(each, stood) for each in last), fixes=fixes)
 
 
-def _narrowed(film: _Film, judge: Judge, fresh: set[str], stretch: range) -> list[Alarm]:
+def _narrowed(film: Film, judge: Judge, fresh: set[str], stretch: range) -> list[Alarm]:
     """Find the step within a stretch at which each new alarm first stood."""
     alarms: list[Alarm] = []
-    waiting, show = set(fresh), _Show(film)
+    waiting, show = set(fresh), Show(film)
     for at in stretch:
-        now = [each for each in _serious(judge(show.until(at))) if each.name in waiting]
-        alarms += [_alarm(each, at - 1) for each in now]
+        now = [each for each in serious(judge(show.until(at))) if each.name in waiting]
+        alarms += [alarm_of(each, film.frames[at - 1][0].step) for each in now]
         waiting -= {each.name for each in now}
         if not waiting:
             break
     return alarms
 
 
-def _serious(found: tuple[RunFinding, ...]) -> tuple[RunFinding, ...]:
+def serious(found: tuple[RunFinding, ...]) -> tuple[RunFinding, ...]:
+    """Leave out what is told for information."""
     return tuple(each for each in found if each.severity != "info")
 
 
-def _alarm(found: RunFinding, step: int) -> Alarm:
+def alarm_of(found: RunFinding, step: int) -> Alarm:
+    """Return a finding as an alarm raised at a step."""
     return Alarm(frozenset({found.name}), step, found.severity == "critical", found.layers)

@@ -34,7 +34,7 @@ SHAPES: dict[str, Callable[[Config, int], float]] = {
 
 
 def rate_at(config: Config, step: int) -> float:
-    """Give the learning rate of a step.
+    """Return the learning rate of a step.
 
     >>> rate_at(Config(lr=1.0, warmup=4), 0), rate_at(Config(lr=1.0, schedule="early-zero"), 30)
     (0.25, 0.0)

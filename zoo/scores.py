@@ -25,7 +25,7 @@ class Judged(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A share with its Wilson interval; None where there was nothing to count."""
+    """A share with its Wilson interval; None if there was nothing to count."""
 
     hits: int
     n: int
@@ -67,7 +67,7 @@ class Score:
     false_forecasts: Rate  # healthy runs of which a divergence was foretold
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the figures as JSON takes them."""
+        """Return the figures as JSON takes them."""
         return {
             name: value._asdict() if isinstance(value, Rate) else value
             for name, value in vars(self).items()
@@ -90,11 +90,11 @@ def score(judged: Iterable[Judged]) -> Score:
         false_alarms=rate(bool(each.verdict.alarms) for each in healthy),
         critical_alarms=rate(any(a.critical for a in each.verdict.alarms) for each in healthy),
         alarms_per_thousand_steps=1000 * raised / steps if steps else None,
-        right_first=rate(_is_right(each, each.verdict.alarms[:1]) for each in faulty),
-        right_last=rate(_is_right(each, each.verdict.last[:1]) for each in faulty),
-        right_among=rate(_is_right(each, each.verdict.last) for each in faulty),
-        layer_first=rate(_is_located(each, 1) for each in located),
-        layer_third=rate(_is_located(each, 3) for each in located),
+        right_first=rate(is_right(each, each.verdict.alarms[:1]) for each in faulty),
+        right_last=rate(is_right(each, each.verdict.last[:1]) for each in faulty),
+        right_among=rate(is_right(each, each.verdict.last) for each in faulty),
+        layer_first=rate(is_located(each, 1) for each in located),
+        layer_third=rate(is_located(each, 3) for each in located),
         delay=_median(map(delay, faulty)),
         nan_delay=_median(delay(each) for each in faulty if each.label.fault_class == "nan"),
         ahead=rate(is_ahead(each) for each in late if each.verdict.live),
@@ -104,18 +104,19 @@ def score(judged: Iterable[Judged]) -> Score:
     )
 
 
-def _is_right(judged: Judged, alarms: tuple[Alarm, ...]) -> bool:
+def is_right(judged: Judged, alarms: tuple[Alarm, ...]) -> bool:
+    """Does one of the alarms name a right class?"""
     return any(alarm.names & judged.label.right for alarm in alarms)
 
 
-def _is_located(judged: Judged, among: int) -> bool:
+def is_located(judged: Judged, among: int) -> bool:
     """Is a layer at fault among the first that the first finding names?"""
     named = judged.verdict.last[0].layers[:among] if judged.verdict.last else ()
     return any(at_fault(named, judged.label.layers))
 
 
 def delay(judged: Judged) -> float | None:
-    """Give the steps from the onset to the first alarm, 0 where it came before."""
+    """Return the steps from the onset to the first alarm, 0 if it came before."""
     first, onset = judged.verdict.first, judged.label.onset_step
     if onset is None or not judged.verdict.live:
         return None

@@ -42,7 +42,7 @@ class _Series(nn.Module):
         self.ending = ending
 
     def enter(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Give what stands at each place, and where something does."""
+        """Return what stands at each place, and where something does."""
         mask = torch.ones(values.shape[:2], dtype=torch.bool)
         if values.is_floating_point():
             return values, mask

@@ -16,8 +16,8 @@ _VOCABULARY, _LENGTH, _TIME = 12, 24, 60
 
 
 def _sets() -> Any:
-    """Give what ships with scikit-learn, imported when it is asked for."""
-    from sklearn import datasets  # type: ignore[import-untyped]
+    """Return what ships with scikit-learn, imported when it is asked for."""
+    from sklearn import datasets
 
     return datasets
 
@@ -124,7 +124,7 @@ def _spirals() -> Made:
 
 
 def standard(inputs: NDArray[Any]) -> NDArray[np.float32]:
-    """Give columns of mean zero and spread one."""
+    """Return columns of mean zero and spread one."""
     scaled = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
     return np.asarray(scaled, np.float32)
 

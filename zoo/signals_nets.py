@@ -34,7 +34,7 @@ def _pool(axes: int) -> nn.Module:
 
 
 def _block(config: Config, axes: int, entering: int, number: int) -> nn.Sequential:
-    """Give a convolution of the model's kind with its norm, activation, pool and dropout."""
+    """Return a convolution of the model's kind with its norm, activation, pool and dropout."""
     block, width = nn.Sequential(), config.width
     if config.model == "signals-depthwise":
         block.add_module("each", _conv(axes, entering, entering, 3, groups=entering))

@@ -65,7 +65,7 @@ def _signals() -> Made:
 
 
 def _field() -> Made:
-    """Give the height of a landscape of hills and ripples at places of the plane."""
+    """Return the height of a landscape of hills and ripples at places of the plane."""
     random = np.random.default_rng(37)
     places = random.uniform(-1, 1, (1800, 2))
     height = 0.6 * np.sin(6 * places[:, 0] + 2 * places[:, 1])

@@ -43,7 +43,7 @@ class _Stack(nn.Module):
         return after.detach() if self.config.detach_after == number else after
 
     def scored(self, values: Tensor) -> Tensor:
-        """Give the scores."""
+        """Return the scores."""
         result: Tensor = self.ending(self.output(values))
         return result
 
@@ -93,7 +93,7 @@ class Hourglass(_Stack):
             size = width
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the signal."""
+        """Return the signal."""
         return self.scored(self.inner(values))
 
 
@@ -109,7 +109,7 @@ class Field(_Stack):
         self.register_buffer("paces", drawn * math.pi / 2)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the height at each place."""
+        """Return the height at each place."""
         phases = values @ self.paces
         return self.scored(self.inner(torch.cat([phases.sin(), phases.cos()], -1)))
 
@@ -123,7 +123,7 @@ class Motion(_Stack):
         self.ahead = int(data.targets.shape[1]) // STATE
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the states to come, one behind the other."""
+        """Return the states to come, one behind the other."""
         course = []
         for _ in range(self.ahead):
             values = values + _TIME * self.scored(self.inner(values))
@@ -141,7 +141,7 @@ class Ratings(_Stack):
         self.users, self.items = nn.Embedding(USERS, size), nn.Embedding(ITEMS, size)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the rating of each pair."""
+        """Return the rating of each pair."""
         user, item = self.users(values[:, 0]), self.items(values[:, 1])
         return self.scored(self.inner(torch.cat([user, item, user * item], 1)))
 
@@ -174,7 +174,7 @@ class Heads(nn.Module):
         self.cut = config.detach_after
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give both answers."""
+        """Return both answers."""
         said = [expert(values) for expert in self.hidden]
         if self.cut is not None:
             said[self.cut] = said[self.cut].detach()

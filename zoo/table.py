@@ -43,7 +43,7 @@ def _cells(name: str, score: Score) -> tuple[str, ...]:
 
 
 def faults(lines: Iterable[dict[str, Any]]) -> str:
-    """Give a row a fault."""
+    """Return a row a fault."""
     heads = ("fault", "cause", "class", "runs", "noticed", "right first", "right at end",
              "layer", "median delay", "said at the end")  # fmt: skip
     return markdown(heads, map(_fault, lines))

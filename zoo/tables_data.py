@@ -19,8 +19,8 @@ _ROWS = 1500
 
 
 def _sets() -> Any:
-    """Give what ships with scikit-learn, imported when it is asked for."""
-    from sklearn import datasets  # type: ignore[import-untyped]
+    """Return what ships with scikit-learn, imported when it is asked for."""
+    from sklearn import datasets
 
     return datasets
 

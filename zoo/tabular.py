@@ -159,12 +159,12 @@ class Tied(nn.Module):
         self.activation, self.ending = activation(), ending
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the picture back."""
+        """Return the picture as it is."""
         for layer in self.hidden:
             values = self.activation(layer(values))
         for number in reversed(range(len(self.hidden))):
             weight = self.hidden[number].weight
-            values = nn.functional.linear(values, weight.t(), self.backs[number])  # type: ignore[operator]
+            values = nn.functional.linear(values, weight.t(), self.backs[number])
             if number:
                 values = self.activation(values)
         result: Tensor = self.ending(values)
@@ -189,7 +189,7 @@ class Variational(nn.Module):
         self.limit = config.spread_limit
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the picture back, and beside it what the code was drawn from."""
+        """Return the picture, and what the code was drawn from."""
         inner = self.activation(self.encode(values))
         centre, spread = self.centre(inner), self.spread(inner)
         if self.limit is not None:
@@ -219,7 +219,7 @@ class Pairs(nn.Module):
         self.ending = ending
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the directions of both views."""
+        """Return the directions of both views."""
         for block in self.hidden:
             values = block(values)
         scores = self.ending(self.output(values))
@@ -235,7 +235,7 @@ class Sine(nn.Module):
         self.pace = pace
 
     def forward(self, values: Tensor) -> Tensor:
-        """Give the wave."""
+        """Return the wave."""
         return torch.sin(self.pace * values)
 
 

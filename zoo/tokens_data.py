@@ -36,7 +36,7 @@ def _grammar() -> Made:
 
 
 def _sentence(random: Generator) -> list[int]:
-    """Give article, perhaps an adjective, noun, verb, perhaps an object, and a full stop."""
+    """Return article, perhaps an adjective, noun, verb, perhaps an object, and a full stop."""
     number = int(random.integers(2))
     sentence = _phrase(random, number)
     sentence.append(8 + 2 * number + int(random.random() < 0.2))

@@ -43,20 +43,20 @@ class Reader(nn.Module):
         return block
 
     def entering(self, number: int) -> int:
-        """Give the width that enters a block."""
+        """Return the width that enters a block."""
         return self.config.width if number else self.entry
 
     def layer(self, entering: int) -> tuple[str, nn.Module]:
-        """Give the layer of a block, with its name."""
+        """Return the layer of a block, with its name."""
         return "linear", nn.Linear(entering, self.config.width)
 
     def norm(self) -> nn.Module:
-        """Give the norm of a block."""
+        """Return the norm of a block."""
         width = self.config.width
         return nn.BatchNorm1d(width) if self.config.norm == "batch" else nn.LayerNorm(width)
 
     def entered(self, tokens: Tensor) -> Tensor:
-        """Give what the first block sees."""
+        """Return what the first block sees."""
         values: Tensor = self.tokens(tokens)
         return values
 
@@ -66,7 +66,7 @@ class Reader(nn.Module):
         return values + after if self.config.residual and after.shape == values.shape else after
 
     def read(self, values: Tensor) -> Tensor:
-        """Give what the output layer sees."""
+        """Return what the output layer sees."""
         if values.ndim < 3 or self.config.reads == "every":
             return values
         return values.mean(1) if self.config.reads == "mean" else values[:, -1]
@@ -94,7 +94,7 @@ class TokenStack(Reader):
     """The embeddings side by side, and layers behind them."""
 
     def entering(self, number: int) -> int:
-        """Give the width of all embeddings to the first layer."""
+        """Return the width of all embeddings to the first layer."""
         return super().entering(number) if number else self.entry * self.length
 
     def entered(self, tokens: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class TokenConvolution(Reader):
         return "conv", nn.Conv1d(entering, self.config.width, 3, padding=1)
 
     def norm(self) -> nn.Module:
-        """Give a norm of channels."""
+        """Return a norm of channels."""
         width = self.config.width
         return nn.BatchNorm1d(width) if self.config.norm == "batch" else nn.GroupNorm(4, width)
 
@@ -134,7 +134,7 @@ class TokenMemory(Reader):
         return (nn.LSTM if self.config.cell == "lstm" else nn.GRU)(*size, batch_first=True)
 
     def passed(self, block: nn.Module, values: Tensor) -> Tensor:
-        """Give the states of all places."""
+        """Return the states of all places."""
         states: Tensor = block(values)[0]
         return values + states if self.config.residual else states
 
@@ -223,7 +223,7 @@ class TokenTransformer(Reader):
         return after
 
     def read(self, values: Tensor) -> Tensor:
-        """Give what the output layer sees, behind the last norm."""
+        """Return what the output layer sees, behind the last norm."""
         normed: Tensor = self.norm_last(values)
         return super().read(normed)
 

@@ -1,6 +1,7 @@
 """Watch a JAX loop with Optax: `python examples/training/watch_jax.py RUN`."""
 
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,15 +20,17 @@ params = {
 optimizer = optax.adam(1e-2)
 
 
-def loss_of(params: dict, batch: jax.Array, labels: jax.Array) -> jax.Array:
-    """Give the cross entropy of a batch."""
+def loss_of(params: dict[str, Any], batch: jax.Array, labels: jax.Array) -> jax.Array:
+    """Return the cross entropy of a batch."""
     hidden = jnp.tanh(batch @ params["hidden"]["kernel"])
     logits = hidden @ params["output"]["kernel"]
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
 @jax.jit
-def train_step(params: dict, state: tuple, batch: jax.Array, labels: jax.Array) -> tuple:
+def train_step(
+    params: dict[str, Any], state: tuple[Any, ...], batch: jax.Array, labels: jax.Array
+) -> tuple[Any, ...]:
     """Take a step, and tell what the gradients were."""
     loss, grads = jax.value_and_grad(loss_of)(params, batch, labels)
     updates, state = optimizer.update(grads, state, params)

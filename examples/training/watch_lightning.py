@@ -19,7 +19,7 @@ class Classifier(LightningModule):
         )
 
     def training_step(self, batch, _index):  # noqa: ANN001, ANN201
-        """Give the loss of a batch."""
+        """Return the loss of a batch."""
         return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])
 
     def configure_optimizers(self):  # noqa: ANN201

@@ -57,7 +57,7 @@ def run(*arguments: str | Path, **how: Any) -> Outcome:
 
 
 def wait_until_open(process: subprocess.Popen[str], path: Path) -> bool:
-    """Wait until the process has the file open; False where it ended before."""
+    """Wait until the process has the file open; False if it ended before."""
     descriptors = Path(f"/proc/{process.pid}/fd")
     while process.poll() is None:
         try:

@@ -10,7 +10,7 @@ from cli.command import InProcess
 def difflens(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> InProcess:
-    """Give the command, in an empty folder and without the user's wishes about colours."""
+    """Return the command, in an empty folder and without the user's wishes about colours."""
     monkeypatch.chdir(tmp_path)
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

@@ -1,5 +1,6 @@
 """The command on a pseudo-terminal, as tests look at it."""
 
+import codecs
 import os
 import pty
 import re
@@ -33,6 +34,8 @@ class Terminal:
         )  # fmt: skip
         os.close(theirs)
         self.seen = ""
+        # A letter of several bytes may come in two reads.
+        self._letters = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def until(self, text: str, seconds: float = 60) -> str:
         """Read until the text was on the screen, or the command has ended."""
@@ -40,7 +43,7 @@ class Terminal:
         while text not in self.seen and time.monotonic() < end:
             if select.select([self._ours], [], [], 0.2)[0]:
                 try:
-                    self.seen += os.read(self._ours, 1 << 16).decode(errors="replace")
+                    self.seen += self._letters.decode(os.read(self._ours, 1 << 16))
                 except OSError:  # what Linux says at the end of a terminal
                     break
             elif self.process.poll() is not None:

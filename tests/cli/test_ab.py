@@ -9,7 +9,7 @@ import pytest
 from cli.command import InProcess, assert_refused
 from cli.versions import record, scores
 
-from difflens.ab_results import ABTestResult
+from difflens.versions.records.ab import ABTestResult
 
 CONTRACT = {"config", "start_time", "end_time", "model_a_results", "model_b_results",
             "statistical_tests", "conclusion"}  # fmt: skip
@@ -17,8 +17,10 @@ CONTRACT = {"config", "start_time", "end_time", "model_a_results", "model_b_resu
 
 def asked(difflens: InProcess, *words: str) -> dict[str, Any]:
     done = difflens("ab", *words, "-o", "json")
-    assert done.code == 0, done.err
-    return json.loads(done.out)
+    found: dict[str, Any] = json.loads(done.out)
+    cannot_tell = found["conclusion"]["verdict"] in {"inconclusive", "not_enough_data"}
+    assert done.code == (1 if cannot_tell else 0), done.err
+    return found
 
 
 def numbers(path: str, mean: float, n: int = 40, seed: int = 0) -> str:
@@ -37,6 +39,15 @@ def test_plain_numbers_are_tested_as_two_independent_samples(difflens: InProcess
     assert (test["test_type"], test["paired"], test["direction"]) == ("Welch's t-test", False,
                                                                       "lower")  # fmt: skip
     assert (found["conclusion"]["winner"], found["conclusion"]["verdict"]) == (left, "a_better")
+
+
+def test_what_cannot_be_told_exits_with_one_and_what_is_shown_with_zero(
+    difflens: InProcess,
+) -> None:
+    files = numbers("a", 0.0), numbers("b", 0.0, seed=1), numbers("c", 3.0, seed=2)
+
+    assert difflens("ab", *files[:2], "--metric", "accuracy").code == 1
+    assert difflens("ab", *files[1:], "--metric", "accuracy").code == 0
 
 
 def test_the_direction_decides_who_wins(difflens: InProcess) -> None:
@@ -198,3 +209,19 @@ def test_what_cannot_be_tested_is_one_line(
         Path(name).write_text(text)
 
     assert_refused(difflens("ab", *words), reason)
+
+
+def test_clusters_of_one_side_hold_for_what_both_share(difflens: InProcess) -> None:
+    """As the gates take them: the same ids are in the same clusters."""
+    draw = random.Random(5)
+    rows = [(f"q{at}", draw.random(), at // 10) for at in range(300)]
+    Path("l.csv").write_text("id,score,page\n" + "".join(f"{i},{x},{c}\n" for i, x, c in rows))
+    Path("r.csv").write_text(
+        "id,score\n" + "".join(f"{i},{x + draw.random()}\n" for i, x, _ in rows)
+    )
+
+    test = asked(difflens, "l.csv", "r.csv", "--metric", "score", "--cluster", "page")
+
+    assert test["statistical_tests"]["score"]["clusters"] == 30
+    missing = difflens("ab", "l.csv", "r.csv", "--metric", "score", "--cluster", "user")
+    assert_refused(missing, "no column is called 'user'")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from cli.command import assert_refused
-from models import arrays, write
+from models.small import arrays, write
 
 
 @pytest.fixture

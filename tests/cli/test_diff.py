@@ -13,7 +13,7 @@ import pytest
 import yaml
 from cli.command import assert_refused
 from hostile.files import INDEX
-from models import Encoded, arrays, tensor, write
+from models.small import Encoded, arrays, tensor, write
 
 A, B = "left.safetensors", "right.safetensors"
 RENDERERS = ("cli", "json", "full-json", "yaml", "csv", "html")
@@ -21,7 +21,7 @@ RENDERERS = ("cli", "json", "full-json", "yaml", "csv", "html")
 
 @pytest.fixture
 def pair(tmp_path):
-    """Give a way to write both sides into the working folder."""
+    """Return a way to write both sides into the working folder."""
 
     def make(
         left: dict[str, Encoded], right: dict[str, Encoded], steps: tuple[str, ...] = ("", "")
@@ -45,7 +45,6 @@ ONE = arrays(w=[1, 2])
 EXIT_CODES = {
     "equal": (ONE, ONE, 0, "identical: the one tensor holds the same bits"),
     "equal with NaN": ({"w": bits(0x7FC00001)}, {"w": bits(0x7FC00001)}, 0, "identical"),
-    "no tensors": ({}, {}, 0, "identical: neither side holds a tensor"),
     "added": (ONE, ONE | arrays(x=[1]), 1, "+ x: F32 [1]"),
     "removed": (ONE | arrays(x=[1]), ONE, 1, "- x: F32 [1]"),
     "reshaped": (arrays(w=[[1, 2]]), arrays(w=[1, 2]), 1, "! w: shape=[1, 2] -> [2]"),
@@ -97,7 +96,7 @@ def test_metadata_alone_is_told_and_is_no_difference(difflens, pair):
     assert outcome.lines[-1] == "equal: every value is the same; 1 metadata key changed"
 
 
-def test_configurations_of_two_folders_are_metadata(difflens, tmp_path):
+def test_configurations_of_two_folders_are_rows_of_metadata_and_a_difference(difflens, tmp_path):
     for side, width in (("l", 8), ("r", 16)):
         write(tmp_path / side / "model.safetensors", ONE)
         (tmp_path / side / "config.json").write_text(json.dumps({"width": width, "act": "gelu"}))
@@ -106,8 +105,8 @@ def test_configurations_of_two_folders_are_metadata(difflens, tmp_path):
     outcome = difflens("l", "r", "-o", "json")
 
     keys = [row["MetadataChanged"][0] for row in json.loads(outcome.out)]
-    assert outcome.code == 0
-    assert keys == ["config.json: width", "tokenizer.json"]
+    assert outcome.code == 1
+    assert keys == ["config.json: width", "tokenizer"]
 
 
 class TestWordsInFront:
@@ -410,7 +409,7 @@ class TestShapeOnly:
             return real(descriptor, buffers, place)
 
         monkeypatch.setattr("os.preadv", counted)
-        monkeypatch.setattr("difflens.sources.HEAD_BYTES", 8)
+        monkeypatch.setattr("difflens.models.formats.HEAD_BYTES", 8)
         difflens(A, B, "--shape-only")
 
         with open(A, "rb") as file:  # noqa: PTH123
@@ -445,7 +444,8 @@ def test_sorting_puts_nonfinite_first_then_structure_then_the_largest_change(dif
     )
 
     expected = ["d_nan", "c_shape", "f_gone", "e_zero", "b_large", "a_small"]
-    assert [line.split(":")[0][2:] for line in lines[:6]] == expected
+    tensors = lines[lines.index("Tensors:") + 1 :]
+    assert [line.split(":")[0][2:] for line in tensors[:6]] == expected
     assert [row["name"] for row in rows] == expected
 
 
@@ -503,7 +503,7 @@ class TestManners:
 
     @pytest.mark.usefixtures("changed")
     def test_without_it_even_a_fault_of_ours_is_one_line(self, difflens, monkeypatch):
-        monkeypatch.setattr("difflens.pipeline.pair", lambda *_, **__: 1 / 0)
+        monkeypatch.setattr("difflens.diffs.story.pair_models", lambda *_, **__: 1 / 0)
 
         outcome = difflens(A, B)
 
@@ -515,7 +515,7 @@ class TestManners:
         def full(*_: object, **__: object) -> None:
             raise MemoryError
 
-        monkeypatch.setattr("difflens.pipeline.pair", full)
+        monkeypatch.setattr("difflens.diffs.story.pair_models", full)
 
         assert_refused(difflens(A, B), "there is not enough memory")
 
@@ -540,5 +540,5 @@ class TestWarnings:
         assert outcome.code == 0
         assert set(outcome.err.splitlines()) == {
             "difflens: warning: the index lacks tensors the shards hold: 'b'",
-            "difflens: warning: the index gives a total_size of 3, the tensors take 8 bytes",
+            "difflens: warning: the index states a total_size of 3, the tensors take 8 bytes",
         }

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.command import assert_refused
-from models import arrays, write
+from models.small import arrays, write
 
-from difflens import gathering
+from difflens.diffs.evidence import gather as gathering
 
 LEFT, RIGHT = "left/model.safetensors", "right/model.safetensors"
 
@@ -19,7 +20,7 @@ def pair(tmp_path):
     return LEFT, RIGHT
 
 
-def used(outcome) -> dict:
+def used(outcome) -> dict[str, Any]:
     return json.loads(outcome.out)["evidence"]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from cli.command import Outcome, assert_refused, run, start, wait_until_open
-from models import arrays, write
+from models.small import arrays, write
 
 NOBODY = 65534
 GIGABYTE = 10**9
@@ -39,7 +39,7 @@ def good(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Give a folder that any user may enter, which pytest's own is not."""
+    """Yield a folder that any user may enter, which pytest's own is not."""
     folder = Path(tempfile.mkdtemp(prefix="difflens-"))
     folder.chmod(0o755)
     yield folder
@@ -51,8 +51,10 @@ def as_nobody(*arguments: str | Path, **how: str) -> Outcome:
     code = (
         "import os, sys, locale, difflens.cli, difflens.cli.diff, difflens.cli._output,"
         " tempfile, random;"
-        "import difflens.pipeline, difflens.cli._progress, difflens.render.cli;"
-        "from difflens.sources import source, refusals, shards, limits; list(source);"
+        "import difflens.diffs.story, difflens.cli._progress, difflens.render.diffs.cli;"
+        "from difflens.core import limits; from difflens.models import refusals;"
+        "from difflens.models.folders import shards; from difflens.models.formats import source;"
+        "list(source);"
         f"os.chdir({how.get('cwd', '/')!r});"
         f"os.geteuid() or (os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY}));"
         "difflens.cli.main(sys.argv[1:])"
@@ -305,7 +307,45 @@ def test_an_empty_model_against_a_real_one_is_all_added_or_all_removed(good, tmp
 
     assert run(empty, good).out.startswith("+ w: F32 [2]\n1 tensor: 1 added; 0 -> 2 parameters\n")
     assert run(good, empty).out.startswith("- w: F32 [2]\n1 tensor: 1 removed; 2 -> 0 parameters\n")
-    assert run(empty, empty).out.endswith("identical: neither side holds a tensor\n")
+
+
+def pickled(path: Path, settings: dict[str, float]) -> Path:
+    """Save settings as the trainer of Hugging Face saves its arguments."""
+    import torch
+
+    torch.save(settings, path)
+    return path
+
+
+def test_a_pair_without_tensors_is_not_called_identical(tmp_path):
+    """Two `training_args.bin`: settings and no weight, equal or not."""
+    pickles = [pickled(tmp_path / name, {"lr": rate})
+               for name, rate in (("a.bin", 0.1), ("b.bin", 0.2), ("c.bin", 0.1))]  # fmt: skip
+    for other in pickles[1:]:
+        outcome = run(pickles[0], other)
+
+        assert outcome.code == 2
+        assert "identical" not in outcome.out
+        assert "nothing to compare: neither side holds a tensor" in outcome.out
+        assert "nothing to compare" in outcome.err
+        assert run(pickles[0], other, "--verify-conversion").code == 2
+        assert run(pickles[0], other, "--shape-only").code == 2
+        assert "hold no tensors" in run(pickles[0], other, "--brief").out
+    assert run(*pickles[:2], "--exit-zero").code == 2
+
+
+def test_a_file_without_tensors_does_not_decide_over_a_folder(tmp_path):
+    folders = [tmp_path / side for side in ("left", "right")]
+    for folder in folders:
+        folder.mkdir()
+        pickled(folder / "training_args.bin", {"lr": 0.1})
+    alone = run(*folders, "-r")
+    for folder in folders:
+        write(folder / "model.safetensors", arrays(w=[1, 2]))
+
+    assert alone.code == 2
+    assert "no pair of files holds a tensor" in alone.err
+    assert run(*folders, "-r").code == 0
 
 
 def many(path: Path, value: float) -> Path:

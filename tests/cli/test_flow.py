@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from cli.command import assert_refused
 from cli.terminal import Terminal
-from flow.flows import recorded
+from training.flow.flows import recorded
 
-from difflens.history.frame import MISSING
-from difflens.history.writer import RunWriter
-from difflens.runs import Layer, RunInfo
+from difflens.training.history.frame import MISSING
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import Layer, RunInfo
 
 NAMES = ("stem.weight", "layers.2.weight", "layers.10.weight", "=hostile\x1b[31m<b>")
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 from cli.command import assert_refused
-from models import arrays, write
+from models.small import arrays, write
 
 LEFT, RIGHT = "left.safetensors", "right.safetensors"
-GOOD, BAD = [1] * 90 + [0] * 10, [1] * 60 + [0] * 40
+GOOD, BAD = [1] * 900 + [0] * 100, [1] * 600 + [0] * 400
 GATES = ("--regression-test", "--alert-on-degradation", "--deployment-readiness")
 
 
@@ -56,7 +56,8 @@ def test_the_worst_of_several_gates_is_the_exit_code(difflens, pair, evals, tmp_
 
     assert difflens(*pair, first, second, *evals(GOOD, GOOD)).code == 0
     assert difflens(*pair, first, *numbers).code == 1
-    assert difflens(*pair, first, second, *numbers).code == 2
+    assert difflens(*pair, first, second, *numbers).code == 1
+    assert difflens(*pair, first, GATES[2]).code == 2
 
 
 def test_a_gate_beside_other_analyses_still_decides(difflens, pair, evals):
@@ -84,8 +85,12 @@ def test_exit_zero_forgives_a_failure_and_no_trouble(difflens, pair, evals):
 def test_the_mode_of_the_alarm_is_an_option(difflens, pair, evals):
     noise = evals([1] * 30 + [0] * 10, [1] * 28 + [0] * 12)
 
-    assert difflens(*pair, "--alert-on-degradation", *noise).code == 0
-    assert difflens(*pair, "--alert-on-degradation", "--alert-mode", "point", *noise).code == 1
+    limit = difflens(*pair, "--alert-on-degradation", *noise)
+    point = difflens(*pair, "--alert-on-degradation", "--alert-mode", "point", *noise)
+
+    assert (limit.code, point.code) == (1, 1)
+    assert "verdict=cannot_tell" in limit.out
+    assert "verdict=failed" in point.out
 
 
 def test_an_answer_says_what_it_was_judged_by(difflens, pair, evals):
@@ -97,11 +102,12 @@ def test_an_answer_says_what_it_was_judged_by(difflens, pair, evals):
 
 
 def test_a_margin_of_the_policy_makes_the_gate_strict(difflens, pair, evals, tmp_path):
-    (tmp_path / "policy.toml").write_text("[metrics.accuracy]\nmargin = 0.01\n")
+    (tmp_path / "policy.toml").write_text("[metrics.accuracy]\nmargin = 0.001\n")
     said = difflens(*pair, "--regression-test", *evals(GOOD, GOOD), "--policy", "policy.toml")
 
-    assert said.code == 2
-    assert "needs more examples of accuracy" in said.out
+    assert said.code == 1
+    assert "verdict=cannot_tell" in said.out
+    assert "examples of accuracy (there are 1,000)" in said.out
 
 
 def test_the_gates_that_must_pass_are_the_policys(difflens, tmp_path):
@@ -127,3 +133,69 @@ def test_a_policy_that_allows_no_test_is_refused_in_one_line(difflens, pair, tmp
     said = difflens(*pair, "--regression-test", "--policy", "policy.toml")
 
     assert_refused(said, "alpha is 0.9, it must lie between 0 and 0.5")
+
+
+@pytest.mark.parametrize(("way", "code"), [((), 1), (("--lower-is-better",), 0)])
+def test_a_bare_score_needs_no_policy(difflens, pair, tmp_path, way, code):
+    options = []
+    for side, scores in (("left", GOOD), ("right", BAD)):
+        lines = "".join(f"q{i},{score}\n" for i, score in enumerate(scores))
+        (tmp_path / f"{side}.csv").write_text(f"id,score\n{lines}")
+        options += [f"--eval-{side}", f"{side}.csv"]
+    said = difflens(*pair, "--regression-test", *options, *way)
+
+    assert said.code == code
+    assert "directions={score: " in said.out
+    assert "unknown (needs --eval" not in said.out
+
+
+@pytest.mark.parametrize(
+    ("gate", "word"),
+    [("regression-test", "passed"), ("alert-on-degradation", "passed"),
+     ("deployment-readiness", "cannot_tell")],
+)  # fmt: skip
+def test_a_clear_gain_is_judged_by_the_same_margin_everywhere(difflens, pair, evals, gate, word):
+    said = difflens(*pair, f"--{gate}", *evals(BAD, GOOD), "-o", "full-json")
+    fields = json.loads(said.out)["analyses"][0]["fields"]
+
+    assert fields["verdict"] == word
+    assert said.code == (0 if word == "passed" else 1)
+    if gate == "deployment-readiness":
+        quality = next(each for each in fields["gates"] if each["name"] == "quality")
+        assert quality["result"] == "pass"
+        assert "better by at least" in quality["evidence"]
+
+
+@pytest.mark.parametrize("share", [0.8, 0.9, 0.99])
+@pytest.mark.parametrize("size", [100, 300])
+def test_as_many_examples_as_are_said_to_be_needed_decide(difflens, pair, evals, share, size):
+    def asked(n):
+        same = [1] * round(n * share) + [0] * (n - round(n * share))
+        return difflens(*pair, "--regression-test", *evals(same, same), "-o", "full-json")
+
+    first = json.loads(asked(size).out)["analyses"][0]
+    needed = int(first["missing"][0]["needs"].split()[1].replace(",", ""))
+
+    assert asked(round(1.05 * needed)).code == 0
+    assert asked(round(0.9 * needed)).code == 1
+
+
+def test_one_example_a_side_is_too_few_and_no_trouble(difflens, pair, evals):
+    for gate in GATES[:2]:
+        said = difflens(*pair, gate, *evals([1], [1]))
+        assert said.code == 1
+        assert "verdict=cannot_tell" in said.out
+
+
+def test_a_column_that_lacks_is_said_of_the_line_that_names_columns(difflens, pair, tmp_path):
+    (tmp_path / "bare.csv").write_text("1,0.5\n2,0.5\n")
+    options = ("--eval-left", "bare.csv", "--eval-right", "bare.csv")
+
+    assert_refused(
+        difflens(*pair, "--regression-test", *options), "line 1: there is no column 'id'"
+    )
+
+
+def test_no_threads_are_refused_and_more_than_the_most_are_the_most(difflens, pair):
+    assert_refused(difflens(*pair, "--threads", "0"), "--threads")
+    assert difflens(*pair, "--threads", "999").code == 1

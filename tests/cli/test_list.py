@@ -34,7 +34,7 @@ def test_without_a_kind_all_are_listed(difflens):
 
 
 def test_every_renderer_listed_can_be_asked_for(difflens, tmp_path):
-    from models import arrays, write
+    from models.small import arrays, write
 
     write(tmp_path / "m.safetensors", arrays(w=[1]))
     for line in difflens("list", "renderers").lines:

@@ -2,9 +2,9 @@
 
 import tomllib
 
-from models import arrays, write
+from models.small import arrays, write
 
-from difflens.analyses import analysis
+from difflens.diffs.analyses import analysis
 
 
 def test_every_threshold_is_printed_with_its_reason(difflens):

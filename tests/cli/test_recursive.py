@@ -8,7 +8,7 @@ import pytest
 import yaml
 from cli.command import assert_refused
 from hostile.files import INDEX
-from models import arrays, write
+from models.small import arrays, write
 
 from difflens.cli import _run
 

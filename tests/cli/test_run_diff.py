@@ -4,7 +4,7 @@ import json
 
 import pytest
 from cli.command import assert_refused
-from history.test_parting import GRADIENT, recorded
+from training.history.test_parting import GRADIENT, recorded, sampled
 
 
 def change(step, numbers):
@@ -43,3 +43,12 @@ def test_what_is_no_run_is_refused(difflens, tmp_path):
     left = recorded(tmp_path / "left")
 
     assert_refused(difflens("run-diff", left, tmp_path / "nowhere"), "no such file")
+
+
+def test_steps_whose_layers_were_not_read_are_counted(difflens, tmp_path):
+    left, right = sampled(tmp_path / "left", range(0, 20, 2)), recorded(tmp_path / "right")
+    done = difflens("run-diff", left, right)
+
+    assert done.code == 0
+    assert "the same: every number that both recorded of 20 steps" in done.out
+    assert "the layers of 10 steps, which one run or both did not read" in done.out

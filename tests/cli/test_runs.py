@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cli.command import InProcess, assert_refused
 
-from difflens.history import read_history
-from difflens.history.writer import RunWriter
-from difflens.runs import Layer, RunInfo
+from difflens.training.history import read_history
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import Layer, RunInfo
 
 INFO = RunInfo(layers=(Layer("h.0.weight", (2, 2)),), fields=("grad_l2",), scalars=("loss",))
 
@@ -50,7 +50,7 @@ def test_damage_is_told_in_the_list(difflens: InProcess) -> None:
     done = difflens("runs")
 
     assert "stopped without end" in done.out
-    assert "bytes at the end are not whole" in done.out
+    assert "bytes at the end are incomplete" in done.out
     assert "1 run, 1 with damage" in done.out
 
 
@@ -85,7 +85,7 @@ def test_what_is_damaged_is_left_out_and_told(difflens: InProcess) -> None:
 
     assert done.code == 0
     assert "warning: runs/one: " in done.err
-    assert "bytes at the end are not whole" in done.err
+    assert "bytes at the end are incomplete" in done.err
 
 
 def test_what_cannot_be_exported_is_one_line(difflens: InProcess) -> None:
@@ -100,3 +100,11 @@ def test_what_cannot_be_exported_is_one_line(difflens: InProcess) -> None:
         difflens("export", "runs/one", "--to", "run", "--out", "runs"), "it is there already"
     )
     assert not Path("x").exists()
+
+
+def test_one_frame_is_no_frames(difflens: InProcess) -> None:
+    Path("log.csv").write_text("step,loss\n0,1.5\n")
+
+    assert difflens("export", "log.csv", "--to", "csv", "--out", "out").out == (
+        "wrote 1 frame to out\n"
+    )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from cli.command import assert_refused
-from models import arrays, tensor, write
+from models.small import arrays, tensor, write
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_without_stats_no_tensor_is_read(difflens, path, monkeypatch):
     def refuse(*_: object) -> None:
         pytest.fail("a tensor was read")
 
-    monkeypatch.setattr("difflens.sources.safetensors.Safetensors.read_into", refuse)
+    monkeypatch.setattr("difflens.models.formats.safetensors.Safetensors.read_into", refuse)
 
     assert difflens("show", path).code == 0
     assert difflens("show", path, "-o", "json").code == 0

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 from cli.command import assert_refused
-from models import arrays, tensor, write
+from models.small import arrays, tensor, write
 
-from difflens.weight_results import WeightDistributionAnalysis
+from difflens.models.health.records import WeightDistributionAnalysis
 
 
 def normal():
@@ -33,7 +33,10 @@ def test_what_is_not_finite_comes_first_and_the_exit_code_is_zero(difflens, path
         "  ! head.bias: non_finite (critical): 1 of 2 values are NaN or infinite",
         "  - layers.2.weight: all_zero (high): all values are zero",
     ]
-    assert outcome.lines[-1] == "critical: health 96.5 of 100; 2 of 3 tensors with an issue"
+    assert (
+        outcome.lines[-1]
+        == "critical: health 39.0 of 100; 1 critical issue: non_finite in head.bias"
+    )
 
 
 def test_every_tensor_stands_in_natural_order_and_what_is_left_out_is_named(difflens, path):
@@ -115,7 +118,7 @@ def test_an_empty_model_is_unknown(difflens, tmp_path):
     outcome = difflens("show", path, "--health")
 
     assert outcome.code == 0
-    assert outcome.lines[-1] == "unknown: no tensor of weights was given"
+    assert outcome.lines[-1] == "unknown: there is no tensor of weights"
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 from cli.command import InProcess, assert_refused
-from models import arrays, write
+from models.small import arrays, write
 
-from difflens.snapshots import ModelSnapshot
+from difflens.versions.records.snapshots import ModelSnapshot
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +188,7 @@ def test_no_store_is_made_by_looking(difflens: InProcess, tmp_path: Path) -> Non
     [
         (("add", "base"), "missing option '--version'"),
         (("add", " ", "--version", "1"), "name is empty"),
-        (("add", "a@b", "--version", "1"), "'@' parts a name from its version"),
+        (("add", "a@b", "--version", "1"), "'@' separates a name from its version"),
         (("add", "a", "--version", ""), "version is empty"),
         (("add", "a", "--version", "1", "--meta", "x"), "--meta takes K=V, not x"),
         (("add", "a", "--version", "1", "--keep", "0"), "'--keep'"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from cli.command import assert_refused, run
-from models import arrays, write
+from models.small import arrays, write
 
 import difflens as package
-from difflens import kernel
+from difflens.measure import kernel
 
 A, B = "left.safetensors", "right.safetensors"
 SCRIPT = Path(sys.executable).parent / "difflens"
@@ -201,7 +201,7 @@ class TestStarting:
         )
 
         loaded = set(ended.stdout.splitlines()[-1].split())
-        assert not loaded & {"numpy", "msgspec", "difflens.pipeline", "rich", "jinja2", "scipy"}
+        assert not loaded & {"numpy", "msgspec", "difflens.diffs.story", "rich", "jinja2", "scipy"}
 
 
 class TestCompletion:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cli.terminal import Terminal
 
-from difflens.history.writer import RunWriter
-from difflens.runs import Layer, RunInfo
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import Layer, RunInfo
 
 INFO = RunInfo("one", layers=(Layer("first.weight", (2, 2)), Layer("second.weight", (2,))))
 BLOCK = np.full((7, 2), 0.5, np.float32)

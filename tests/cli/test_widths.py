@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli.terminal import shown
-from models import arrays, write
+from models.small import arrays, write
 
-from difflens.history.writer import RunWriter
-from difflens.runs import Layer, RunInfo
-from difflens.terminal import display_width
+from difflens.core.terminal import display_width
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import Layer, RunInfo
 
 DEEP = "model.language_model.encoder.layers"
 NAMES = [f"{DEEP}.{i}.self_attention.query_key_value.重み" for i in range(12)]

@@ -7,23 +7,28 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from difflens.analyses import analysis
-from difflens.diagnoses import diagnosis
-from difflens.render import renderer
-from difflens.sources import source
+from difflens.core.registry import Registry
+from difflens.diffs.analyses import analysis
+from difflens.models.formats import source
+from difflens.render.diffs import renderer
+from difflens.training.diagnoses import diagnosis
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "difflens"
 TESTS = ROOT / "tests"
 
-# The registry of each room, and the folder of docs/ that has a page for each of its plug-ins.
-REGISTRIES = {
-    "sources": (source, "formats"),
-    "analyses": (analysis, "analyses"),
-    "render": (renderer, "renderers"),
-    "diagnoses": (diagnosis, "diagnoses"),
+# The registry of each folder of plug-ins, and the folder of docs/ with a page for each of them.
+REGISTRIES: dict[str, tuple[Registry[Any], str]] = {
+    "models/formats": (source, "formats"),
+    "diffs/analyses": (analysis, "analyses"),
+    "render/diffs": (renderer, "renderers"),
+    "training/diagnoses": (diagnosis, "diagnoses"),
 }
+
+# The folders that lint and the contract tests read, besides the package and its tests.
+OTHERS = ("bench", "changelog.d", "docs", "examples", "tools", "zoo", ".ci")
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -39,15 +44,10 @@ def load(path: Path, name: str) -> ModuleType:
 def copy_house(folder: Path) -> Path:
     """Copy what a contributor edits, so that a plug-in can be dropped in without harm."""
     leave = shutil.ignore_patterns("__pycache__", ".*_cache")
-    shutil.copytree(SOURCE, folder / "src" / "difflens", ignore=leave)
-    for room in ("contracts", "sources", "analyses", "render", "hostile", "diagnoses"):
-        shutil.copytree(TESTS / room, folder / "tests" / room, ignore=leave)
-    for name in ("conftest.py", "models.py", "strategies.py"):
-        shutil.copy(TESTS / name, folder / "tests" / name)
-    for name in ("docs", "changelog.d"):
+    for name in ("src/difflens", "tests", *OTHERS):
         shutil.copytree(ROOT / name, folder / name, ignore=leave)
-    for name in ("pyproject.toml", "CONTRIBUTING.md", "CHANGELOG.md", "README.md", "SECURITY.md"):
-        shutil.copy(ROOT / name, folder / name)
+    for path in (each for each in ROOT.iterdir() if each.is_file()):
+        shutil.copy(path, folder)
     return folder
 
 
@@ -64,5 +64,5 @@ def run(*command: str, cwd: Path, path: Path | None = None) -> subprocess.Comple
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1200,
     )

@@ -31,7 +31,7 @@ def test_help_imports_click_and_nothing_heavy():
 
 
 def test_a_default_diff_imports_neither_numpy_nor_scipy(tmp_path):
-    pytest.importorskip("difflens.kernel._scan", reason="the NumPy kernel needs NumPy")
+    pytest.importorskip("difflens.measure.kernel._scan", reason="the NumPy kernel needs NumPy")
     path = tmp_path / "m.safetensors"
     header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))

@@ -8,45 +8,38 @@ import click
 import pytest
 from contracts.plugins import REGISTRIES, ROOT, load
 
-from difflens import (
-    ab_results,
-    comparisons,
-    errors,
-    evidences,
-    flow_results,
-    gradient_results,
-    kept,
-    network_results,
-    records,
-    regression_results,
-    runs,
-    snapshots,
-    weight_results,
-)
 from difflens.cli import group
+from difflens.core import errors, findings, kept, policy, record, records, state
+from difflens.core.limits import DEFAULTS
+from difflens.diffs.evidence import records as evidences
 from difflens.measure.scan import Scan
-from difflens.sources.limits import DEFAULTS
+from difflens.models.health import records as weight_results
+from difflens.training.records import flow as flow_results
+from difflens.training.records import gradients as gradient_results
+from difflens.training.records import network as network_results
+from difflens.training.records import runs
+from difflens.versions.records import ab as ab_results
+from difflens.versions.records import comparisons, snapshots
+from difflens.versions.records import regressions as regression_results
 
 DOCS = ROOT / "docs"
+RECORDS = DOCS / "records.md"
 update = load(DOCS / "update.py", "update")
 
 PLUGINS = [
-    pytest.param(folder, entry.name, id=f"{folder}/{entry.name}")
-    for registry, folder in REGISTRIES.values()
-    for entry in registry.ours()
+    (folder, entry.name) for registry, folder in REGISTRIES.values() for entry in registry.ours()
 ]
 COMMANDS = group.list_commands(click.Context(group))
-ROOMS = sorted(
-    path.name for path in (ROOT / "src" / "difflens").iterdir() if (path / "__init__.py").is_file()
-)
+ROOMS = DOCS / "rooms"
+FOLDERS = ROOT / "src" / "difflens"
 PAGES = [
     ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 ] + sorted(DOCS.rglob("*.md"))
 
 
-def glossary(section: str) -> set[str]:
-    """Give the entries of a section of the glossary."""
-    text = (DOCS / "glossary.md").read_text("utf-8")
+def listed(section: str) -> set[str]:
+    """Return the entries of a section of docs/records.md."""
+    text = RECORDS.read_text("utf-8")
     body = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
     return set(re.findall(r"^- \*\*(\w+)\*\*:", body, re.MULTILINE))
 
@@ -60,58 +53,76 @@ def classes(module) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(("folder", "name"), PLUGINS)
-def test_every_plug_in_has_its_page(folder, name):
-    page = DOCS / folder / f"{name}.md"
+def test_every_plug_in_has_its_page_and_no_page_is_left_of_one_that_is_gone():
+    folders = {folder for _, folder in REGISTRIES.values()}
+    pages = {f"{each}/{path.stem}" for each in folders for path in (DOCS / each).glob("*.md")}
 
-    assert page.is_file(), f"write {page.relative_to(ROOT)}"
-    assert page.read_text("utf-8").startswith(f"# {name}\n")
-
-
-@pytest.mark.parametrize("folder", [folder for _, folder in REGISTRIES.values()])
-def test_no_page_is_left_of_a_plug_in_that_is_gone(folder):
-    names = {name for home, name in (param.values for param in PLUGINS) if home == folder}
-
-    assert {path.stem for path in (DOCS / folder).glob("*.md")} == names
+    assert pages == {f"{folder}/{name}" for folder, name in PLUGINS}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_its_page_with_its_help(name):
-    page = (DOCS / "commands" / f"{name}.md").read_text("utf-8")
+def test_the_page_of_a_plug_in_has_its_name_for_a_heading():
+    texts = {each: (DOCS / each[0] / f"{each[1]}.md").read_text("utf-8") for each in PLUGINS}
 
-    assert f"<!-- run: difflens {name} --help -->" in page
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_every_room_has_its_page_with_its_files(name):
-    page = (DOCS / "rooms" / f"{name}.md").read_text("utf-8")
-
-    assert f"<!-- files: {name} -->" in page
-    assert f"(rooms/{name}.md)" in (DOCS / "how-it-works.md").read_text("utf-8")
+    assert [each for each, text in texts.items() if not text.startswith(f"# {each[1]}\n")] == []
 
 
-def test_every_record_is_in_the_glossary_and_nothing_else():
+def test_every_command_has_its_page_with_its_help():
+    pages = {name: DOCS / "commands" / f"{name}.md" for name in COMMANDS}
+    shown = "<!-- run: difflens {} --help -->"
+
+    assert [
+        name
+        for name, page in pages.items()
+        if not page.is_file() or shown.format(name) not in page.read_text("utf-8")
+    ] == []
+
+
+def test_every_folder_at_the_top_has_its_page():
+    names = {path.name for path in FOLDERS.iterdir() if (path / "__init__.py").is_file()}
+
+    assert names == {path.stem for path in ROOMS.glob("*.md")}
+
+
+def test_every_page_of_a_folder_lists_its_files_and_is_linked():
+    start = (DOCS / "how-it-works.md").read_text("utf-8")
+    for page in ROOMS.rglob("*.md"):
+        name = page.relative_to(ROOMS).with_suffix("").as_posix()
+
+        assert (FOLDERS / name / "__init__.py").is_file(), f"{page} is about no folder"
+        assert f"<!-- files: {name} -->" in page.read_text("utf-8"), page
+        assert f"(rooms/{name}.md)" in start
+
+
+def test_every_record_has_its_line_and_nothing_else_has():
     homes = (
-        records, evidences, kept, snapshots, comparisons, ab_results, regression_results, runs,
+        record, records, state, findings, policy, evidences, kept, snapshots, comparisons,
+        ab_results, regression_results, runs,
         weight_results, gradient_results, network_results, flow_results,
     )  # fmt: skip
 
-    assert set().union(*map(classes, homes)) == glossary("Records")
+    assert set().union(*map(classes, homes)) == listed("Records")
 
 
-def test_every_error_is_in_the_glossary_and_nothing_else():
-    assert classes(errors) == glossary("Errors")
+def test_every_error_has_its_line_and_nothing_else_has():
+    assert classes(errors) == listed("Errors")
 
 
-def test_every_figure_is_in_the_glossary():
-    text = (DOCS / "glossary.md").read_text("utf-8").partition("## Figures")[2]
+def test_every_figure_has_its_line():
+    text = RECORDS.read_text("utf-8").partition("## Figures")[2]
 
     assert [name for name in Scan().figures() if f"`{name}`" not in text] == []
 
 
-@pytest.mark.parametrize("name", records.Kind.__args__)
-def test_every_kind_of_delta_is_named_in_the_glossary(name):
-    assert re.search(rf"\b{name}\b", (DOCS / "glossary.md").read_text("utf-8"))
+def test_every_kind_of_delta_is_named():
+    text = RECORDS.read_text("utf-8")
+
+    assert [name for name in records.Kind.__args__ if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_the_glossary_has_at_most_forty_words():
+    words = re.findall(r"^- \*\*", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+
+    assert 0 < len(words) <= 40
 
 
 def test_the_table_of_limits_is_current():
@@ -126,7 +137,10 @@ def models(tmp_path_factory):
     return update.make_models(tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+SHOWING = [page for page in update.pages() if "<!-- " in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_of_the_program_is_current(page, models):
     text = page.read_text("utf-8")
 
@@ -154,12 +168,14 @@ def test_a_python_block_that_fails_would_be_noticed(models):
         update.printed("```python\n1 / 0\n```\n", models)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_between_pages_leads_somewhere(page):
-    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    broken = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not leads(page, link)]
+def test_every_link_between_pages_leads_somewhere():
+    assert [(page, link) for page in PAGES for link in links(page) if not leads(page, link)] == []
 
-    assert broken == []
+
+def links(page: Path) -> list[str]:
+    """List the links of a page, those in its blocks of code left out."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\]\(([^)]+)\)", text)
 
 
 def leads(page: Path, link: str) -> bool:
@@ -180,13 +196,37 @@ def test_every_fragment_of_the_changelog_names_a_room():
     assert {name for name in names if name.partition(".")[0] not in update.ROOMS} == set()
 
 
-def test_the_readme_is_short_and_leaves_room_for_the_bench():
-    text = (ROOT / "README.md").read_text("utf-8")
+def test_every_picture_is_drawn_and_current(models):
+    wanted = {}
+    for page in update.pages():
+        wanted |= update.pictures(page.read_text("utf-8"), models)
 
-    before, _, rest = text.partition("<!-- bench:begin -->")
-    table, _, after = rest.partition("<!-- bench:end -->")
-    assert len((before + after).splitlines()) <= 150
-    assert "Measured by `make bench`" in table
+    assert wanted
+    assert [path for path, drawn in wanted.items() if path.read_text("utf-8") != drawn] == []
+
+
+def test_a_picture_keeps_colours_and_columns():
+    drawn = update.drawn(r"printf '\033[31mbad\033[0m & good\n'; seq -s ' ' 50", ROOT)
+
+    assert '<text x="20" y="52" fill="#ff7b72" textLength="25.2">bad</text>' in drawn
+    assert '<text x="53.6" y="52" fill="#c9d1d9" textLength="50.4">&amp; good</text>' in drawn
+    assert [drawn.count(f">{start} ") for start in ("1", "2", "39")] == [1, 0, 1]
+
+
+def test_the_readme_is_short_and_the_bench_has_its_page():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    table = (DOCS / "benchmarks.md").read_text("utf-8").partition("<!-- bench:begin -->")[2]
+
+    assert len(readme.splitlines()) <= 150
+    assert "Measured by `make bench`" in table.partition("<!-- bench:end -->")[0]
+
+
+def test_the_table_of_contents_names_every_page_of_its_own():
+    text = (DOCS / "README.md").read_text("utf-8")
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("*.md")} - {"README.md"}
+    pages |= {path.relative_to(DOCS).as_posix() for path in DOCS.glob("recipes/*.md")}
+
+    assert {page for page in pages if f"({page})" not in text} == set()
 
 
 def test_the_two_commands_come_before_anything_else_to_do():

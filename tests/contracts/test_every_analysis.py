@@ -1,13 +1,13 @@
 """What is true of every analysis: the laws of `difflens.testing`, and that they can fail."""
 
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from difflens.analyses import analysis
-from difflens.measure.scan import Scan
-from difflens.records import Envelope, Finding, Missing
+from difflens.core.policy import Policy
+from difflens.diffs.analyses import analysis, ask
 from difflens.testing import ANALYSIS_LAWS, check_analysis
 from difflens.testing.analyses import (
     it_answers_by_its_values,
@@ -18,6 +18,7 @@ from difflens.testing.analyses import (
     it_says_what_is_missing,
     its_findings_show_evidence,
 )
+from difflens.testing.situations import situations
 
 COUNTER = count()
 
@@ -28,63 +29,81 @@ def test_every_analysis_keeps_the_contract(entry, law):
     check_analysis(entry.plugin, laws=(law,))
 
 
-def undescribed(_diff, _evidence, _policy):
-    return []
+@cache
+def tuned():
+    """Make one pair of models with all evidence, measured once."""
+    return dict(situations())["tuned"]
 
 
-def misnamed(_diff, _evidence, _policy):
-    """Puts another name on its envelope."""
-    return Envelope("other", "ok", {}, method="other/1")
+@pytest.mark.parametrize("entry", list(analysis), ids=lambda entry: entry.name)
+def test_every_analysis_answers_where_all_others_are_deleted(entry, monkeypatch):
+    situation = tuned()
+    monkeypatch.setattr(analysis, "_entries", {entry.name: entry})
+    monkeypatch.setattr(analysis, "_stems", list)
+
+    answer = ask(entry.name, situation.diff, situation.evidence, Policy())
+
+    assert answer.fields.keys() == (entry.options.get("fields") or {"findings": ""}).keys()
 
 
-def silent(diff, _evidence, _policy):
-    """Leaves a field null and says nothing."""
-    return Envelope("broken", "ok", {"figure": None, "n": len(diff.pairs)}, method="broken/1")
+def undescribed(_diff, _evidence, _answer):
+    pass
 
 
-def infinite(diff, _evidence, _policy):
-    """Divides by zero and tells."""
-    why = (Missing("other", "nothing", "a test"),)
-    return Envelope("broken", "ok", {"n": len(diff.pairs), "x": 1e999}, missing=why, method="b/1")
+def unanswered(_diff, _evidence, _answer):
+    """Declares a field and leaves it out."""
 
 
-def bare(diff, _evidence, _policy):
+def null(diff, _evidence, answer):
+    """Gives no reason for a null."""
+    answer.say("n", len(diff.pairs))
+    answer.lack("x", needs="", why="")
+
+
+def infinite(diff, _evidence, answer):
+    """Divides by zero and says so."""
+    answer.say("n", len(diff.pairs))
+    answer.say("x", 1e999)
+
+
+def bare(diff, _evidence, answer):
     """Finds without evidence."""
-    return [Finding("broken", delta.name, "look here", {}) for delta in diff.changed]
+    for delta in diff.changed:
+        answer.find(delta.name, "look here", {})
 
 
-def elsewhere(diff, _evidence, _policy):
+def elsewhere(diff, _evidence, answer):
     """Finds in a tensor that is not there."""
-    return [Finding("broken", "nowhere", "look there", {"n": 1.0}) for _ in diff.changed]
+    for _ in diff.changed:
+        answer.find("nowhere", "look there", {"n": 1.0})
 
 
-def nervous(diff, _evidence, _policy):
+def nervous(diff, _evidence, answer):
     """Finds something in everything."""
-    return [Finding("broken", "", "look", {"n": len(diff.pairs)})]
+    answer.find("", "look", {"n": len(diff.pairs)})
 
 
-def fickle(_diff, _evidence, _policy):
+def fickle(_diff, _evidence, answer):
     """Never answers the same twice."""
-    return Envelope("broken", "ok", {"n": next(COUNTER)}, method="broken/1")
+    answer.say("n", next(COUNTER))
 
 
-def writing(diff, _evidence, _policy):
-    """Keeps notes."""
+def writing(_diff, _evidence, _answer):
+    """Writes notes."""
     Path("/dev/null").write_text("seen")
-    return Envelope("broken", "ok", {"n": len(diff.pairs)}, method="broken/1")
 
 
-def constant(_diff, _evidence, _policy):
+def constant(_diff, _evidence, answer):
     """Says 0.92 whatever happens."""
-    return Envelope("broken", "ok", {"readiness": 0.92}, method="broken/1")
+    answer.say("n", 0.92)
 
 
 @pytest.mark.parametrize(
     ("plugin", "law"),
     [
         (undescribed, it_is_described),
-        (misnamed, it_answers_every_diff),
-        (silent, it_says_what_is_missing),
+        (unanswered, it_answers_every_diff),
+        (null, it_says_what_is_missing),
         (infinite, it_says_what_is_missing),
         (bare, its_findings_show_evidence),
         (elsewhere, its_findings_show_evidence),
@@ -97,7 +116,9 @@ def constant(_diff, _evidence, _policy):
 )
 def test_an_analysis_that_breaks_a_law_is_caught(plugin, law, monkeypatch):
     monkeypatch.setattr(plugin, "__module__", "somewhere.broken")
-    analysis(needs=[Scan])(plugin)
+    fields = {unanswered: {"n": ""}, fickle: {"n": ""}, constant: {"n": ""}}
+    fields |= {each: {"n": "", "x": ""} for each in (null, infinite)}
+    analysis(fields=fields.get(plugin))(plugin)
     try:
         with pytest.raises(AssertionError):
             check_analysis(plugin, laws=(law,))
@@ -105,15 +126,19 @@ def test_an_analysis_that_breaks_a_law_is_caught(plugin, law, monkeypatch):
         del analysis._entries["broken"]
 
 
-def test_needs_are_types_not_words(monkeypatch):
-    def wordy(_diff, _evidence, _policy):
-        """Names its measure by a word."""
-        return []
-
-    monkeypatch.setattr(wordy, "__module__", "somewhere.broken")
-    analysis(needs=["scan"])(wordy)
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"needs": "scan"}, "expected one of"),
+        ({"threshold": {}}, "no option threshold"),
+        ({"gate": "verdict", "fields": {"word": ""}}, "gate='verdict' is not in its fields"),
+    ],
+)
+def test_a_decorator_with_an_option_that_nobody_knows_is_caught(options, fault, monkeypatch):
+    monkeypatch.setattr(nervous, "__module__", "somewhere.broken")
+    analysis(**options)(nervous)
     try:
-        with pytest.raises(AssertionError, match="a list of measure types is wanted"):
-            check_analysis(wordy)
+        with pytest.raises(AssertionError, match=fault):
+            check_analysis(nervous, laws=(it_is_described,))
     finally:
         del analysis._entries["broken"]

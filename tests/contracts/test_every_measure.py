@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import difflens.measure
-from difflens import kernel
-from difflens.kernel.layout import STATE
+from difflens.core.record import Record
+from difflens.measure import kernel
+from difflens.measure.kernel.layout import STATE
 from difflens.measure.scan import Scan
-from difflens.records import Record
 
 VALUES = st.lists(
     st.tuples(*[st.floats(-1e3, 1e3, width=32) | st.sampled_from([math.nan, math.inf])] * 2),

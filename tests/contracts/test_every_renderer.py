@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from difflens.records import SAME
-from difflens.render import renderer
+from difflens.core.records import SAME
+from difflens.render.diffs import renderer
 from difflens.testing import RENDERER_LAWS, check_renderer
 from difflens.testing.renderers import (
     it_answers_by_its_values,

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from contracts.plugins import TESTS, load
 
-from difflens.errors import CorruptFile
-from difflens.sources import source
+from difflens.core.errors import CorruptFile
+from difflens.models.formats import source
 from difflens.testing import SOURCE_LAWS, check_source
 
 ENTRIES = list(source)
 
 
 def sample_of(name: str):
-    path = TESTS / "sources" / f"test_{name.replace('-', '_')}.py"
+    path = TESTS / "models" / "formats" / f"test_{name.replace('-', '_')}.py"
     assert path.is_file(), f"{name} has no test: write {path.relative_to(TESTS.parent)}"
     module = load(path, f"sample_of_{name}")
     assert hasattr(module, "sample"), f"{path.name} has no sample(path, tensors)"
@@ -33,7 +33,7 @@ class Broken:
     metadata: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, file):
-        from difflens.records import TensorInfo
+        from difflens.core.records import TensorInfo
 
         self.warnings = []
         self._bytes = file.read(0, file.size)  # the whole file, and the descriptor is kept
@@ -86,7 +86,7 @@ def test_a_sample_that_writes_nothing_proves_nothing():
 
 
 def test_what_is_not_registered_is_no_plug_in():
-    with pytest.raises(AssertionError, match="no registered format"):
+    with pytest.raises(AssertionError, match="is not a registered format"):
         check_source(lambda _file: None, sample)
 
 
@@ -100,6 +100,6 @@ def test_a_refusal_is_one_of_our_errors(tmp_path):
 
 
 def load_file(path):
-    from difflens.sources.files import File
+    from difflens.storage.local import File
 
     return File(path)

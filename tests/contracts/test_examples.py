@@ -2,7 +2,7 @@
 
 import pytest
 from contracts.plugins import ROOT, run
-from models import arrays, write
+from models.small import arrays, write
 
 EXAMPLES = ROOT / "examples"
 

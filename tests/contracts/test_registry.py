@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from contracts.plugins import REGISTRIES, ROOT, run
 
-from difflens.errors import DifflensError, UnknownName
-from difflens.registry import Registry
-from difflens.render import renderer
+from difflens.core.errors import DifflensError, UnknownName
+from difflens.core.registry import Registry
+from difflens.render.diffs import renderer
 
 STRANGER = '''"""A stranger's renderer."""
 
-from difflens.render import renderer
+from difflens.render.diffs import renderer
 
 
 @renderer(suffix=".txt")
@@ -97,7 +97,7 @@ def test_a_stranger_cannot_take_the_place_of_one_of_ours(tmp_path):
 
     listed = run("-m", "difflens", "list", "renderers", cwd=tmp_path, path=path)
 
-    assert "'csv' is there already, in difflens.render.csv" in listed.stderr
+    assert "'csv' is there already, in difflens.render.diffs.csv" in listed.stderr
     assert "one column a figure" in listed.stdout
 
 

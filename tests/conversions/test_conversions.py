@@ -6,10 +6,10 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-from models import tensor, write
+from models.small import tensor, write
 
 import difflens
-from difflens import pipeline
+from difflens.diffs import story as pipeline
 
 HEADS, KEY_HEADS, SIZE, HIDDEN, LAYERS, VOCABULARY = 4, 2, 16, 96, 2, 40
 WIDTH = HEADS * SIZE

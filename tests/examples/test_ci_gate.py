@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from contracts.plugins import ROOT, run
-from models import arrays, write
+from models.small import arrays, write
 
 GATE = str(ROOT / "examples" / "ci_gate.py")
 
@@ -18,7 +18,7 @@ def gate(text: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def compared(tmp_path):
-    """Give a function that compares two models and hands the rows to the gate."""
+    """Return a function that compares two models and hands the rows to the gate."""
 
     def compare(left, right):
         for name, model in (("l.safetensors", left), ("r.safetensors", right)):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contracts.plugins import ROOT, run
-from models import arrays, write
+from models.small import arrays, write
 
 pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from contracts.plugins import ROOT
-from models import arrays, write
+from models.small import arrays, write
 
 HOOK = ROOT / "examples" / "pre_commit_models.py"
 ON_A_TERMINAL = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"

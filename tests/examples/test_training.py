@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from difflens.diagnoses import diagnose
-from difflens.history import read_history
+from difflens.training.diagnoses import diagnose
+from difflens.training.history import read_history
 
 FOLDER = Path(__file__).parents[2] / "examples" / "training"
 FRAMES = {

@@ -23,7 +23,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
 
 
 def told(story: tuple[Path, str, int], command: str) -> list[str]:
-    """Give what one command of the walkthrough printed."""
+    """Return what one command of the walkthrough printed."""
     _, after = story[1].split(f"$ difflens {command}", 1)
     return after.partition("\n$ difflens")[0].splitlines()[1:]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from models import Encoded, Model, arrays, tensor
+from models.small import Encoded, Model, arrays, tensor
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,19 @@ from pathlib import Path
 
 import pytest
 from golden.cases import CASES, SUFFIXES, Case
-from models import write
+from models.small import write
 
 from difflens import cli
-from difflens.render import renderer
+from difflens.render.diffs import renderer
 
 HERE = Path(__file__).parent
 NAMES = ("left.safetensors", "right.safetensors")
-KERNELS = (
-    {"DIFFLENS_KERNEL": "numpy"},
-    {"DIFFLENS_LEVEL": "baseline"},
-    {"DIFFLENS_LEVEL": "avx2"},
-)
+KERNELS = ({"DIFFLENS_KERNEL": "numpy"}, {"DIFFLENS_LEVEL": "baseline"}, {"DIFFLENS_LEVEL": "avx2"})
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the working folder, so that reports hold no path but the names."""
+    """Return the working folder, so that reports hold no path but the names."""
     monkeypatch.chdir(tmp_path)
     for wish in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(wish, raising=False)

@@ -175,7 +175,7 @@ def entry_cases() -> Iterator[Case]:
     yield no("S12-in-bits", one(entry("F64", [2**59], 0, 2**62)), "overflow")
     yield no("S12-before-a-zero", one(entry("U8", [2**62, 2**62, 0], 0, 0), b""), "overflow")
     for text in ("[-1]", "[1.0]", "[true]", '["4"]', "[1e0]", "[NaN]", "[null]", "[[4]]", "4"):
-        yield no(f"S13-{text}", shape(text), "whole" if text != "4" else "shape")
+        yield no(f"S13-{text}", shape(text), "integer" if text != "4" else "shape")
     for dtype in ("F128", "f32", 3):
         yield no(f"S14-{dtype}", one(entry(dtype, [4], 0, 4)), str(dtype))
     yield no("S14-missing", one({"shape": [4], "data_offsets": [0, 4]}), "no dtype")
@@ -304,7 +304,19 @@ def folder_cases() -> Iterator[Case]:
     yield Case("X03-extra", folder(extra, {"weight_map": MAP}), "open", check=check)
     wrong = {"weight_map": MAP, "metadata": {"total_size": 7}}
     yield Case("X03-total-size", folder(BOTH, wrong), "open", check=warns("total_size of 7"))
-    bad = ("/etc/hostname", "C:\\x", "sub\\..\\x", "", 5, [], "../x", "a/../../x", "a\0b", None, {})
+    bad: tuple[Any, ...] = (
+        "/etc/hostname",
+        "C:\\x",
+        "sub\\..\\x",
+        "",
+        5,
+        [],
+        "../x",
+        "a/../../x",
+        "a\0b",
+        None,
+        {},
+    )
     for name in bad:
         index = {"weight_map": {"a": name}}
         yield no(f"X04-{name!r:.20}", folder(BOTH, index), "shard")

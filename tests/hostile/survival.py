@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hostile.fuzz import mutants
 
-from difflens.errors import DifflensError
-from difflens.escape import visible
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.core.escape import visible
+from difflens.models.formats import open_model
 
 LONGEST_SECONDS = 10
 MANY = int(os.environ.get("DIFFLENS_FUZZ", "5000"))

@@ -11,8 +11,8 @@ from backports import zstd
 from hostile.files import GOOD
 from hostile.survival import MANY, cut, damaged, survive, values
 
-from difflens.errors import CorruptFile, DifflensError, LimitExceeded
-from difflens.sources import open_model
+from difflens.core.errors import CorruptFile, DifflensError, LimitExceeded
+from difflens.models.formats import open_model
 
 PACKED = {
     "gzip": gzip.compress(GOOD),

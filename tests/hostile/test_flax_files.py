@@ -7,10 +7,10 @@ import msgpack
 import numpy as np
 import pytest
 from hostile.survival import MANY, cut, damaged, survive
-from sources.test_flax import chunked, extension, leaf
+from models.formats.test_flax import chunked, extension, leaf
 
-from difflens.errors import DifflensError
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.models.formats import open_model
 
 W = msgpack.packb({"w": leaf(np.arange(4, dtype="<f4"))})
 ARRAY = W[3:]  # the extension alone, behind map and key

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from hostile.fuzz import mutants
-from models import tensor, write
+from models.small import tensor, write
 from safetensors.numpy import load
 
-from difflens.errors import DifflensError
-from difflens.inspection import inspect
+from difflens.core.errors import DifflensError
+from difflens.diffs.inspection import inspect
 
 LONGEST_SECONDS = 10
 MOST_BYTES = 600 * 1024 * 1024

@@ -19,8 +19,8 @@ from gguf.quants import dequantize
 from hostile.files import MARKER, Case, holds, no, read, sparse, tensors, warns, yes
 from hostile.fuzz import mutants
 
-from difflens.errors import DifflensError, LimitExceeded
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError, LimitExceeded
+from difflens.models.formats import open_model
 
 LONGEST_SECONDS = 10
 MOST_BYTES = 600 * 1024 * 1024
@@ -221,7 +221,7 @@ CASES = [*beginnings(), *keys(), *entries(), *others()]
 
 
 def resident(line: str, *, forget: bool = False) -> int:
-    """Give the kilobytes in memory now, or the most there were since the last call that forgot."""
+    """Return the kilobytes in memory now, or the most since the last reset."""
     if forget:
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status").read_text()
@@ -298,7 +298,7 @@ def test_more_text_than_the_limit_is_refused(tmp_path):
 @pytest.fixture
 def good(tmp_path, monkeypatch) -> bytes:
     """Make a small file; three elements are a long array, so that short files have one."""
-    monkeypatch.setattr("difflens.sources.gguf_header._SHORT_ARRAY", 3)
+    monkeypatch.setattr("difflens.models.gguf.header._SHORT_ARRAY", 3)
     path = tmp_path / "good.gguf"
     writer = GGUFWriter(path, "llama")
     writer.add_name("toy")

@@ -23,9 +23,11 @@ from hostile.files import MARKER, Case, no, read, warns, yes
 from hostile.fuzz import mutants
 from hostile.watched import audit, environment
 
-from difflens.errors import ChangedWhileReading, CorruptFile, DifflensError, LimitExceeded
-from difflens.sources import open_model
-from difflens.sources.hdf5 import SIGNATURE
+from difflens.core.errors import ChangedWhileReading, CorruptFile, DifflensError, LimitExceeded
+from difflens.models.formats import open_model
+from difflens.models.formats.hdf5 import SIGNATURE
+
+Member = tuple[str, bytes, dict[str, int]]
 
 CANARY = b"canary" * 40
 Fill = Callable[[h5py.File], object]
@@ -81,11 +83,11 @@ def weights() -> bytes:
         return bytes(file.id.get_file_image())
 
 
-def keras_file(*members: tuple[str, bytes, dict[str, int]], config: object = None):
+def keras_file(*members: Member, config: object = None):
     def build(folder: Path) -> Path:
         text = json.dumps(config if config is not None else {"class_name": "Sequential"}).encode()
         rest = members or (("model.weights.h5", weights(), {}),)
-        first = (
+        first: tuple[Member, ...] = (
             ()
             if any(name == "config.json" for name, _, _ in rest)
             else (("config.json", text, {}),)
@@ -294,7 +296,7 @@ def keras_cases() -> Iterator[Case]:
     yield yes("K09-config", keras_file(config=CONFIG), named)
     packed, size = many_zeros()
     large = ("config.json", packed, {"method": 8, "size": size})
-    good = ("model.weights.h5", weights(), {})
+    good: Member = ("model.weights.h5", weights(), {})
     yield Case("K10-config-of-2-gb", keras_file(large, good), "bounded", "the limit is 100 times")
     yield no("K10-weights-missing", keras_file(("assets/x", b"", {})), "model.weights.h5")
     yield no("K10-weights-twice", keras_file(good, good), "twice")
@@ -477,7 +479,7 @@ def test_refusals_leave_no_descriptor_and_no_process_behind(tmp_path):
 def test_bombs_cost_the_parent_little_memory(name, tmp_path):
     path = next(case for case in CASES if case.id == name).build(tmp_path)
     code = (
-        "import resource; from difflens.sources import open_model\n"
+        "import resource; from difflens.models.formats import open_model\n"
         f"try: open_model({str(path)!r}).close()\n"
         "except Exception as error: pass\n"
         "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], "

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hostile.files import CASES, MARKER, Case, read
 
-from difflens.errors import DifflensError
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.models.formats import open_model
 
 PARAMS = [
     pytest.param(case, id=case.id, marks=[pytest.mark.slow] if case.slow else []) for case in CASES

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import scipy.io
 from hostile.survival import MANY, cut, damaged, survive, values
-from sources.test_mat import element, file, matrix
+from models.formats.test_mat import element, file, matrix
 
-from difflens.errors import DifflensError, LimitExceeded
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError, LimitExceeded
+from difflens.models.formats import open_model
 
 ONE = matrix("w", (1, 2), [(9, bytes(16))], 6)
 

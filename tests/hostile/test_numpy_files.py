@@ -6,14 +6,15 @@ import resource
 import struct
 import time
 import zipfile
+from typing import Literal
 
 import numpy as np
 import pytest
 from hostile.survival import MANY, cut, damaged, survive, values
-from sources.test_npy import header
+from models.formats.test_npy import header
 
-from difflens.errors import DifflensError, LimitExceeded
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError, LimitExceeded
+from difflens.models.formats import open_model
 
 
 class Payload:
@@ -37,9 +38,9 @@ REFUSED = {
     ),
     "N03 no data": (described(shape="(65536, 65536)"), "ends at byte"),
     "N03 a terabyte": (described(shape=f"({2**40},)"), "ends at byte"),
-    "N03 below zero": (described(shape="(-1,)"), "whole numbers from 0 on"),
-    "N03 a truth": (described(shape="(True,)"), "whole numbers from 0 on"),
-    "N03 beyond 63 bits": (described(shape=f"({2**63},)"), "whole numbers from 0 on"),
+    "N03 below zero": (described(shape="(-1,)"), "integers of at least 0"),
+    "N03 a truth": (described(shape="(True,)"), "integers of at least 0"),
+    "N03 beyond 63 bits": (described(shape=f"({2**63},)"), "integers of at least 0"),
     "N03 a product beyond 63 bits": (described(shape=f"({2**40}, {2**40}, 0)"), "overflows"),
     "N03 a list": (described(shape="[1]"), "a tuple is wanted"),
     "N03 a number": (described(shape="(1)"), "a tuple is wanted"),
@@ -171,9 +172,9 @@ def reference(data: bytes, found: dict[str, bytes]) -> bool:
     return all(theirs.tobytes() == mine for mine in found.values())
 
 
-def good(descr: str = "<f4", order: str = "C") -> bytes:
+def good(descr: str = "<f4", order: Literal["C", "F"] = "C") -> bytes:
     stream = io.BytesIO()
-    np.save(stream, np.asarray(np.arange(12).reshape(3, 4).astype(descr), order=order))
+    np.save(stream, np.arange(12).reshape(3, 4).astype(descr, order=order))
     return stream.getvalue()
 
 

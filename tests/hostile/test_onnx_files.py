@@ -14,9 +14,9 @@ from hostile.fuzz import mutants
 from hostile.wire import number, text, varint
 from onnx import TensorProto, helper, numpy_helper
 
-from difflens.errors import DifflensError
-from difflens.sources import open_model
-from difflens.testing.watching import deeds
+from difflens.core.errors import DifflensError
+from difflens.models.formats import open_model
+from difflens.testing.laws import deeds
 
 CANARY = b"CANARY-CANARY-16"
 LONGEST_SECONDS = 10
@@ -68,7 +68,7 @@ def refused(path: Path, word: str) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Give a model's folder beside a file that must not be read."""
+    """Return a model's folder beside a file that must not be read."""
     (tmp_path / "s").write_bytes(CANARY)
     (tmp_path / "in" / "sub").mkdir(parents=True)
     (tmp_path / "in" / "data").write_bytes(bytes(range(16)) * 2)

@@ -15,10 +15,10 @@ import pytest
 from hostile.files import MARKER, read
 from hostile.fuzz import mutants
 
-from difflens.errors import DifflensError
-from difflens.escape import visible
-from difflens.sources import open_model
-from difflens.testing.watching import deeds
+from difflens.core.errors import DifflensError
+from difflens.core.escape import visible
+from difflens.models.formats import open_model
+from difflens.testing.laws import deeds
 
 STORED, DEFLATED = 0, 8
 MOST_BYTES = 600 * 1024 * 1024
@@ -340,8 +340,8 @@ def test_p14_a_bomb_is_bounded(tmp_path):
     bomb(path, 1 << 30)
     code = (
         "from pathlib import Path\n"
-        "from difflens.errors import DifflensError\n"
-        "from difflens.sources import open_model\n"
+        "from difflens.core.errors import DifflensError\n"
+        "from difflens.models.formats import open_model\n"
         "try:\n"
         f"    model = open_model({str(path)!r})\n"
         "    model.read_into('w', 0, 1 << 20, memoryview(bytearray(1 << 20)))\n"

@@ -9,9 +9,9 @@ from hostile.files import MARKER, read
 from hostile.fuzz import mutants
 from hostile.test_pytorch_files import FLOATS, model, number, survive, tensor, text
 
-from difflens.errors import DifflensError
-from difflens.escape import visible
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.core.escape import visible
+from difflens.models.formats import open_model
 
 MAGIC = 0x1950A86A20F9469CFC6C
 

@@ -11,9 +11,9 @@ from hostile.files import MARKER, read
 from hostile.fuzz import mutants
 from hostile.test_pytorch_files import FLOATS, model, survive, text
 
-from difflens.errors import DifflensError
-from difflens.escape import visible
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.core.escape import visible
+from difflens.models.formats import open_model
 
 
 def entry(*parts: bytes) -> bytes:

@@ -24,10 +24,10 @@ from hostile.wire import (
     varint,
 )
 
-from difflens.errors import DifflensError
-from difflens.sources import open_model
-from difflens.sources.tensorflow_slices import key_of
-from difflens.testing.watching import deeds
+from difflens.core.errors import DifflensError
+from difflens.models.formats import open_model
+from difflens.models.tensorflow.tensors import key_of
+from difflens.testing.laws import deeds
 
 DATA = bytes(range(24))
 TENSORS = {

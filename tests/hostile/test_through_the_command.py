@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Give a folder that others may look into, which pytest's own is not."""
+    """Yield a folder that others may look into, which pytest's own is not."""
     folder = Path(tempfile.mkdtemp(prefix="hostile-"))
     folder.chmod(0o755)
     yield folder

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hostile.watch import DEEDS, WATCH
 
-from difflens.sources import source
+from difflens.models.formats import source
 
 
 def test_a_reader_that_writes_is_heard(tmp_path, monkeypatch):
@@ -18,7 +18,7 @@ def test_a_reader_that_writes_is_heard(tmp_path, monkeypatch):
     scope: dict[str, object] = {}
     exec(compile(planted.read_text(), str(planted), "exec"), scope)  # noqa: S102  our own text
 
-    scope["write"](tmp_path / "x")  # type: ignore[operator]
+    scope["write"](tmp_path / "x")
 
     assert any("open" in each for each in WATCH.seen)
     WATCH.seen.clear()
@@ -39,7 +39,7 @@ def test_every_deed_of_a_reader_is_heard(tmp_path, monkeypatch, event):
     text = "import sys\ndef do(event):\n    sys.audit(event, 'a', 'b', 0)\n"
     exec(compile(text, str(planted), "exec"), scope)  # noqa: S102  our own text
 
-    scope["do"](event)  # type: ignore[operator]
+    scope["do"](event)
 
     assert [each.partition(" ")[0] for each in WATCH.seen] == [event]
     WATCH.seen.clear()

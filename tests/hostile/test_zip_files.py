@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hostile.survival import MANY, cut, damaged, survive
 
-from difflens.errors import DifflensError
-from difflens.sources import open_model
+from difflens.core.errors import DifflensError
+from difflens.models.formats import open_model
 
 
 def good() -> bytearray:
@@ -22,7 +22,7 @@ def good() -> bytearray:
     return bytearray(packed.getvalue())
 
 
-def entry(data: bytes, which: int = 0) -> int:
+def entry(data: bytearray, which: int = 0) -> int:
     """Find an entry of the directory."""
     place = -1
     for _ in range(which + 1):
@@ -33,7 +33,7 @@ def entry(data: bytes, which: int = 0) -> int:
 def both(offset_local: int, offset_entry: int, value: bytes):
     """Change the local header and the directory alike."""
 
-    def change(data: bytearray) -> bytes:
+    def change(data: bytearray) -> bytearray:
         data[offset_local : offset_local + len(value)] = value
         at = entry(data) + offset_entry
         data[at : at + len(value)] = value
@@ -43,7 +43,7 @@ def both(offset_local: int, offset_entry: int, value: bytes):
 
 
 def local(offset: int, value: bytes):
-    def change(data: bytearray) -> bytes:
+    def change(data: bytearray) -> bytearray:
         data[offset : offset + len(value)] = value
         return data
 
@@ -51,7 +51,7 @@ def local(offset: int, value: bytes):
 
 
 def central(offset: int, value: bytes, which: int = 0):
-    def change(data: bytearray) -> bytes:
+    def change(data: bytearray) -> bytearray:
         at = entry(data, which) + offset
         data[at : at + len(value)] = value
         return data
@@ -60,7 +60,7 @@ def central(offset: int, value: bytes, which: int = 0):
 
 
 def ending(offset: int, value: bytes):
-    def change(data: bytearray) -> bytes:
+    def change(data: bytearray) -> bytearray:
         at = data.index(b"PK\x05\x06") + offset
         data[at : at + len(value)] = value
         return data
@@ -68,13 +68,13 @@ def ending(offset: int, value: bytes):
     return change
 
 
-def second_end(data: bytearray) -> bytes:
+def second_end(data: bytearray) -> bytearray:
     hidden = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0, 0, 0, len(data), 0)
     data[-2:] = struct.pack("<H", len(hidden))
     return data + hidden
 
 
-def one_header_twice(data: bytearray) -> bytes:
+def one_header_twice(data: bytearray) -> bytearray:
     """Let both entries lie over the first local header."""
     second = entry(data, 1)
     data[second + 10 : second + 30] = data[entry(data) + 10 : entry(data) + 30]
@@ -82,7 +82,7 @@ def one_header_twice(data: bytearray) -> bytes:
     return data
 
 
-def quoted(data: bytearray) -> bytes:
+def quoted(data: bytearray) -> bytearray:
     """Let the first member's data cover the second's local header."""
     at = entry(data)
     larger = struct.pack("<L", struct.unpack_from("<L", data, 18)[0] + 40)
@@ -106,7 +106,7 @@ def twice(data: bytearray) -> bytes:
     return bytes(data).replace(b"b.npy", b"a.npy")
 
 
-def wide_contradiction(data: bytearray) -> bytes:
+def wide_contradiction(data: bytearray) -> bytearray:
     """Put a zip64 field into an entry that needs none, with another size."""
     at = entry(data)
     name = data[at + 28]
@@ -119,7 +119,7 @@ def wide_contradiction(data: bytearray) -> bytes:
     return data
 
 
-def lying_descriptor(data: bytearray) -> bytes:
+def lying_descriptor(data: bytearray) -> bytearray:
     """Say that a descriptor follows the data where none does."""
     return both(6, 8, b"\x08\x00")(data)
 

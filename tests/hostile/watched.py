@@ -61,10 +61,15 @@ import sys
 import time
 
 import difflens.cli
-from difflens import pipeline, render, sources
 from difflens.cli import _output, _progress, check, diff
-from difflens.render import cli, inventory
-from difflens.sources import beside, describe, files, limits, refusals, safetensors, shards
+from difflens.core import limits
+from difflens.diffs import story
+from difflens.models import describe, formats, refusals
+from difflens.models.folders import shards
+from difflens.models.formats import safetensors
+from difflens.render.diffs import cli
+from difflens.render.report import inventory
+from difflens.storage import local
 
 
 def run(wish):
@@ -74,7 +79,7 @@ def run(wish):
     if wish["most_open"]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wish["most_open"],) * 2)
     if wish["user"]:
-        list(sources.source)  # all readers, while our libraries can still be read
+        list(formats.source)  # all readers, while our libraries can still be read
         os.setgroups([])
         os.setgid(wish["user"])
         os.setuid(wish["user"])

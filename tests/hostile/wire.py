@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from difflens.crc32c import crc32c, masked
+from difflens.core.crc32c import crc32c, masked
 
 # Our dtypes as TensorFlow numbers them.
 TENSORFLOW = {
@@ -90,7 +90,7 @@ def entry(dtype: int, sizes: tuple[int, ...], offset: int, data: bytes, **more: 
 
 
 def checkpoint(tensors: Mapping[str, tuple[str, tuple[int, ...], bytes]]) -> tuple[bytes, bytes]:
-    """Give the index and the one shard of a checkpoint."""
+    """Return the index and the one shard of a checkpoint."""
     entries, data = {b"": header()}, b""
     for name, (dtype, sizes, values) in sorted(tensors.items()):
         entries[name.encode()] = entry(TENSORFLOW[dtype], sizes, len(data), values)

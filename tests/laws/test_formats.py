@@ -10,11 +10,11 @@ import safetensors.numpy
 import scipy.io
 from cli.command import InProcess
 from contracts.plugins import TESTS, load
-from models import Model
+from models.small import Model
 
 import difflens
-from difflens.records import Row
-from difflens.sources import source
+from difflens.core.records import Row
+from difflens.models.formats import source
 
 FIXTURES = TESTS / "fixtures" / "tensorflow"
 KINDS = {
@@ -79,7 +79,9 @@ def by_scipy(path: Path, tensors: Model) -> Path | None:
 
 def of_its_test(name: str) -> tuple[str, Any]:
     """Every reader's own test knows how to write its format, mostly with the real library."""
-    module = load(TESTS / "sources" / f"test_{name.replace('-', '_')}.py", f"formats_{name}")
+    module = load(
+        TESTS / "models" / "formats" / f"test_{name.replace('-', '_')}.py", f"formats_{name}"
+    )
     endings = source[name].options.get("suffixes") or (".bin",)
     return f"data{endings[0]}", module.sample  # npy calls its tensor after the file
 

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    """Give a way to make steps and chunks small; both in elements."""
+    """Return a way to make steps and chunks small; both in elements."""
 
     def make(step: int, chunk: int) -> None:
         monkeypatch.setattr("difflens.measure.chunks.STEP", step)

@@ -5,14 +5,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from difflens.pipeline import diff
+from difflens.diffs.story import diff
 
 BF16 = ml_dtypes.bfloat16
 
 
-def take(kind: type, left: np.ndarray, right: np.ndarray, name: str = "w.weight") -> Any:
-    """Give the measure of a pair, None where it was not taken."""
-    found = [measure for _, measure in diff({name: left}, {name: right}).measured(kind)]
+def take(kind: type[Any], left: np.ndarray, right: np.ndarray, name: str = "w.weight") -> Any:
+    """Return the measure of a pair, None if it was not taken."""
+    found = [each for _, each in diff({name: left}, {name: right}).measured(kind)]
     return found[0] if found else None
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from difflens.measure.blas import _controls, one_thread_each
-from difflens.pipeline import diff
+from difflens.diffs.story import diff
+from difflens.measure.resources import _controls, one_thread_each
 
 
 def counts():

@@ -5,9 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 
+from difflens.diffs.inspection import hash_tensors
 from difflens.measure import Threads
-from difflens.measure.digest import digests
-from difflens.sources.memory import Memory
+from difflens.models.opening import MemorySource
 
 ARRAYS = {
     "matrix": np.arange(6.0).reshape(2, 3),
@@ -18,9 +18,9 @@ ARRAYS = {
 
 
 def fingerprints(arrays, threads=1):
-    source, engine = Memory(arrays), Threads(threads)
+    source, engine = MemorySource(arrays), Threads(threads)
     try:
-        return dict(zip(arrays, digests(source.tensors.values(), source, engine), strict=True))
+        return dict(zip(arrays, hash_tensors(source.tensors.values(), source, engine), strict=True))
     finally:
         engine.close()
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from difflens.diffs.story import diff
 from difflens.measure.embeddings import picked_rows, row_moves, row_squares
-from difflens.pipeline import diff
 
 TABLE = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measure.taken import BF16, noise, take
 
-from difflens.measure.energy import Energy
+from difflens.measure.norms import Energy
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))

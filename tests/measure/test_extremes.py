@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from difflens.diffs.story import diff
 from difflens.measure.chunks import STEP
 from difflens.measure.extremes import KEPT, LARGEST, Extremes
-from difflens.pipeline import diff
 
 TYPES = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16,

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from difflens.diffs.story import diff
 from difflens.measure.heads import head_rows, products, with_bias
-from difflens.pipeline import diff
 
 
 def values(array):

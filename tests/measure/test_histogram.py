@@ -8,7 +8,7 @@ from measure.taken import BF16, noise, take
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from difflens.measure import counts
+from difflens.measure import histogram
 from difflens.measure.histogram import QUANTILES, Histogram
 
 VALUES = st.lists(st.floats(-100, 100, width=16), min_size=2, max_size=60)
@@ -102,7 +102,7 @@ def test_a_shuffled_tensor_is_at_no_distance():
 
 
 def test_a_large_tensor_is_sampled_and_says_how_well(monkeypatch):
-    monkeypatch.setattr(counts, "SAMPLE", 5000)
+    monkeypatch.setattr(histogram, "SAMPLE", 5000)
     left, right = noise(300_000), noise(300_000, seed=1)
 
     found = take(Histogram, left, right)

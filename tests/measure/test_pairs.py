@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from difflens import pipeline
+from difflens.diffs import story as pipeline
+from difflens.diffs.pairing import pair
 from difflens.measure import Scan, Threads, deltas
-from difflens.pairing import pair
-from difflens.sources.memory import Memory
+from difflens.models.opening import MemorySource
 
 
 def scanned(left, right, **options) -> Scan:
@@ -87,7 +87,7 @@ def test_what_has_no_partner_is_described_alone():
 
 
 def test_a_reshaped_tensor_is_not_read(monkeypatch):
-    monkeypatch.setattr(Memory, "read_into", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(MemorySource, "read_into", lambda *_: pytest.fail("it was read"))
 
     delta = pipeline.diff({"w": np.zeros((2, 3))}, {"w": np.zeros((3, 2))})["w"]
 
@@ -116,7 +116,9 @@ def test_progress_adds_up_to_the_bytes_of_both_sides(cut):
     right = {"a": np.ones(100), "b": np.zeros(3, "float32")}
     seen: list[int] = []
 
-    tuple(pipeline.diff(left, right, progress=seen.append).deltas)
+    diff = pipeline.diff(left, right)
+    diff.session.progress = seen.append
+    diff.measure()
 
     sizes = [array.nbytes for array in itertools.chain(left.values(), right.values())]
     assert sum(seen) == pytest.approx(sum(sizes), abs=len(seen))
@@ -125,7 +127,10 @@ def test_progress_adds_up_to_the_bytes_of_both_sides(cut):
 def test_deltas_come_in_the_order_of_the_pairs_while_later_ones_are_measured(cut):
     cut(4, 8)
     arrays = {f"t{n}": np.arange(float(n % 7 * 10)) for n in range(50)}
-    left, right = Memory(arrays), Memory({name: array + 1 for name, array in arrays.items()})
+    left, right = (
+        MemorySource(arrays),
+        MemorySource({name: array + 1 for name, array in arrays.items()}),
+    )
     pairs = pair(left.tensors, right.tensors)
     engine = Threads(4)
 
@@ -136,7 +141,7 @@ def test_deltas_come_in_the_order_of_the_pairs_while_later_ones_are_measured(cut
 
 
 def test_a_fault_while_reading_comes_out_where_it_is_waited_for():
-    class Broken(Memory):
+    class Broken(MemorySource):
         def read_into(self, name, start, stop, buffer):  # noqa: ARG002
             raise OSError(5, "the disk is gone")
 
@@ -145,5 +150,5 @@ def test_a_fault_while_reading_comes_out_where_it_is_waited_for():
     broken = Broken(arrays)
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(deltas(pair(broken.tensors, broken.tensors), broken, Memory(arrays), engine))
+        list(deltas(pair(broken.tensors, broken.tensors), broken, MemorySource(arrays), engine))
     engine.close()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from difflens.measure import ranks
-from difflens.stats.random_matrix import mp_median
+from difflens.stats.spectrum import mp_median
 
 
 @pytest.mark.parametrize("beta", [0.02, 0.25, 0.5, 1.0])

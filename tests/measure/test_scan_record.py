@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats as statistics
 
-from difflens import pipeline
+from difflens.core.records import Delta
+from difflens.diffs import story as pipeline
 from difflens.measure import Scan
-from difflens.records import Delta
 
 
 def measured(left: Any, right: Any, **options: Any) -> Delta:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from difflens.pipeline import diff, report
-from difflens.records import Record
+from difflens.core.record import Record
+from difflens.diffs.story import diff, report
 
 
 class Peak(Record, frozen=True):
@@ -78,7 +78,8 @@ def test_progress_is_told_of_a_new_stretch_of_work():
             told.append((name, total))
             return self
 
-    found = diff({"a": np.ones(4, "f4")}, {"a": np.zeros(4, "f4")}, progress=Bar())
+    found = diff({"a": np.ones(4, "f4")}, {"a": np.zeros(4, "f4")})
+    found.session.progress = Bar()
     list(found.measured(Peak))
 
     assert told == [32, ("peak", 32), 32]

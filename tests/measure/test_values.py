@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.errors import DifflensError, TooLarge
+from difflens.core.errors import DifflensError, TooLarge
+from difflens.core.records import TensorInfo
+from difflens.diffs.story import diff
 from difflens.measure import values as module
 from difflens.measure.chunks import Side
 from difflens.measure.values import Values
-from difflens.pipeline import diff
-from difflens.records import TensorInfo
-from difflens.sources.memory import Memory
+from difflens.models.opening import MemorySource
 
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,
          np.int8, np.uint8, np.int64, np.bool_]  # fmt: skip
 
 
 def values_of(array):
-    source = Memory({"w": array})
+    source = MemorySource({"w": array})
     return Values(Side(source, source.tensors["w"]))
 
 

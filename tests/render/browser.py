@@ -81,7 +81,7 @@ class Page:
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Give a command and wait for its answer."""
+        """Return a command and wait for its answer."""
         self._last += 1
         message = {"id": self._last, "method": method, "params": parameters, **self._session}
         os.write(self._tell, json.dumps(message).encode() + b"\0")
@@ -89,7 +89,7 @@ class Page:
             heard = self._next()
             if heard.get("id") == self._last:
                 assert "error" not in heard, heard
-                return heard["result"]  # type: ignore[no-any-return]
+                return heard["result"]
             self.events.append(heard)
 
     def _next(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Page:
             assert piece, "the browser has gone"
             self._rest += piece
         first, _, self._rest = self._rest.partition(b"\0")
-        return json.loads(first)  # type: ignore[no-any-return]
+        return json.loads(first)
 
     def show(self, path: Path, *, width: int = 1200, scheme: str = "light") -> None:
         """Open a file at that width, in that colour scheme, and wait until it is loaded."""

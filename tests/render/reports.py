@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from difflens.records import (
-    Envelope,
+from difflens.core.findings import Envelope, Finding, Interval, Missing
+from difflens.core.records import (
     Figures,
-    Finding,
-    Interval,
     MetadataChange,
-    Missing,
     ModelInfo,
     Report,
     Row,
@@ -179,10 +176,7 @@ def every_kind() -> Report:
         row("lm_head.weight", "tied", how="tied to model.embed_tokens.weight"),
         row("packed", "uncompared", skipped="F6_E2M3 is packed in several ways"),
         row("shape.only", "paired"),
-        metadata=(
-            MetadataChange("step", "100", "200"),
-            MetadataChange("note", None, "long " * 40),
-        ),
+        metadata=(MetadataChange("step", "100", "200"), MetadataChange("note", None, "long " * 40)),
         analyses=(SUMMARY, ANOMALY),
         warnings=("tuned.safetensors: metadata is not text",),
     )

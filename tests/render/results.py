@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from difflens.ab_results import (
+from difflens.core.escape import visible
+from difflens.core.findings import Interval, Missing
+from difflens.render.document.document import Document
+from difflens.render.versions.ab import ab
+from difflens.render.versions.comparison import comparison
+from difflens.render.versions.regressions import regressions
+from difflens.render.versions.report import report
+from difflens.render.versions.snapshot import snapshot_list, snapshot_show
+from difflens.render.versions.version_diff import version_diff
+from difflens.versions.records.ab import (
     ABTestConclusion,
     ABTestConfig,
     ABTestMetrics,
@@ -13,7 +22,7 @@ from difflens.ab_results import (
     StatisticalTestResult,
     SummaryStats,
 )
-from difflens.comparisons import (
+from difflens.versions.records.comparisons import (
     Abilities,
     ArchitectureChange,
     ArchitectureDiff,
@@ -33,9 +42,7 @@ from difflens.comparisons import (
     VersionDiff,
     WeightChangesSummary,
 )
-from difflens.escape import visible
-from difflens.records import Interval, Missing
-from difflens.regression_results import (
+from difflens.versions.records.regressions import (
     ChangePoint,
     DifferentialDebuggingReport,
     Improvement,
@@ -47,14 +54,7 @@ from difflens.regression_results import (
     RegressionDetectionResult,
     RegressionSeverity,
 )
-from difflens.render.versions.ab import ab
-from difflens.render.versions.comparison import comparison
-from difflens.render.versions.document import Document
-from difflens.render.versions.regressions import regressions
-from difflens.render.versions.report import report
-from difflens.render.versions.snapshot import snapshot_list, snapshot_show
-from difflens.render.versions.version_diff import version_diff
-from difflens.snapshots import (
+from difflens.versions.records.snapshots import (
     ArchitectureInfo,
     DifferentialDebuggingConfig,
     ModelMetrics,

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flow.flows import recorded
 from render.browser import Page, browser
 from render.test_browser import FAINT, NARROW, SCHEMES, WIDE
+from training.flow.flows import recorded
 
-from difflens.flow.animator import GradientFlowAnimator
 from difflens.render.training.flow_page import page as written
+from difflens.training.flow.animator import GradientFlowAnimator
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='own'\">"
@@ -39,8 +39,8 @@ def flow(tmp_path: Path) -> Path:
     steps = [
         {name: rng.normal(size=9) * 10.0**-i for i, name in enumerate(names)} for _ in range(40)
     ]
-    steps[20][names[3]] = [np.nan]
-    steps[25][names[0]] = [1e6]
+    steps[20][names[3]] = np.array([np.nan])
+    steps[25][names[0]] = np.array([1e6])
     del steps[30][names[5]]
     return put(recorded(*steps, first=100), tmp_path)
 

@@ -22,16 +22,16 @@ from render.results import (
     reported,
 )
 
-from difflens.comparisons import ModelComparisonResult
-from difflens.records import View
-from difflens.render.versions import rendered, written
+from difflens.core.records import View
+from difflens.render.document.document import MOST_ROWS
+from difflens.render.document.markdown import MOST_BYTES
+from difflens.render.document.written import rendered, written
 from difflens.render.versions.comparison import comparison
-from difflens.render.versions.document import MOST_ROWS
 from difflens.render.versions.drawings import course, pareto_drawings, rank_drawing
-from difflens.render.versions.markdown import MOST_BYTES
 from difflens.render.versions.regressions import regressions
 from difflens.render.versions.report import report
 from difflens.render.versions.version_diff import version_diff
+from difflens.versions.records.comparisons import ModelComparisonResult
 
 PARSER = MarkdownIt("gfm-like")
 OURS = re.compile(r"<details><summary>[\w:, ]+</summary>\n?|</details>\n?")

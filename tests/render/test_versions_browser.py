@@ -8,8 +8,8 @@ from render.browser import Page, browser
 from render.results import EVERY, HOSTILE_ONES
 from render.test_browser import FAINT, NARROW, SCHEMES, WIDE
 
-from difflens.records import View
-from difflens.render.versions import written
+from difflens.core.records import View
+from difflens.render.document.written import written
 
 ALL = EVERY | {f"hostile_{name}": made for name, made in HOSTILE_ONES.items()}
 

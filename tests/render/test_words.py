@@ -4,12 +4,12 @@ import re
 from functools import cache
 
 import pytest
-from analyses.models import changed, decoder, nudged
+from diffs.analyses.small import changed, decoder, nudged
 
-from difflens.analyses import analyse, analysis
-from difflens.pipeline import diff, report
-from difflens.records import Report, View
-from difflens.render import renderer
+from difflens.core.records import Report, View
+from difflens.diffs.analyses import analysis
+from difflens.diffs.story import diff, report
+from difflens.render.diffs import renderer
 
 # Judgements that need an evaluation, a log or a budget; none of these was handed in.
 JUDGING = re.compile(
@@ -28,7 +28,7 @@ VIEWS = {"whole": View(), "review": View(review=True)}
 def from_weights_alone() -> Report:
     model = decoder()
     found = diff(model, changed(model, nudged, "mlp"))
-    return report(found, [analyse(each.name, found) for each in analysis.ours()])
+    return report(found, [each.name for each in analysis.ours()])
 
 
 @pytest.mark.parametrize("view", VIEWS)

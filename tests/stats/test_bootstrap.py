@@ -4,7 +4,7 @@ from scipy import stats
 from simulation import near, replicates
 from stats.samples_of import GPA, LSAT
 
-from difflens.stats.bootstrap import bootstrap, cluster_bootstrap
+from difflens.stats.bootstrap import bootstrap
 
 
 def correlation(first, second):
@@ -84,18 +84,6 @@ def test_one_value_cannot_be_resampled():
 def test_paired_samples_of_unequal_length_are_refused():
     with pytest.raises(ValueError, match="as many values each"):
         bootstrap([[1.0, 2.0], [1.0]], correlation, paired=True)
-
-
-def test_clusters_are_drawn_whole():
-    draw = np.random.default_rng(26)
-    shared = np.repeat(draw.normal(size=20), 8)
-    scores = shared + draw.normal(0, 0.1, 160)
-    found = cluster_bootstrap(scores, np.repeat(np.arange(20), 8), resamples=999)
-
-    alone = bootstrap([scores], np.mean, resamples=999, vectorised=True)
-    assert found.value == pytest.approx(alone.value)
-    assert found.standard_error > 2 * alone.standard_error
-    assert found.method == "bca, whole clusters"
 
 
 @replicates

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from simulation import near, replicates
 
-from difflens.stats.clusters import cluster_sums, clustered_mean, design_effect
+from difflens.stats.clusters import cluster_sums, clustered_mean, design_effect, effective_df
 
 values = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=30)
 
@@ -45,15 +45,57 @@ def test_it_agrees_with_the_sandwich_of_statsmodels_but_for_the_small_sample_fac
     assert (found.clusters, found.df) == (12, 11)
 
 
-def test_the_formula_is_the_double_sum_of_miller():
-    scores, clusters = [1.0, 0.0, 1.0, 1.0, 0.0], ["a", "a", "b", "b", "b"]
+def test_clusters_of_one_size_have_the_double_sum_of_miller():
+    scores, clusters = [1.0, 0.0, 1.0, 1.0, 0.0, 0.5], ["a", "a", "b", "b", "c", "c"]
     found = clustered_mean(scores, clusters)
 
     centred = np.array(scores) - np.mean(scores)
     double = sum(
-        centred[i] * centred[j] for i in range(5) for j in range(5) if clusters[i] == clusters[j]
+        centred[i] * centred[j] for i in range(6) for j in range(6) if clusters[i] == clusters[j]
     )
-    assert found.se == pytest.approx((2 * double) ** 0.5 / 5)
+    assert found.se == pytest.approx((1.5 * double) ** 0.5 / 6)
+
+
+def test_clusters_of_other_sizes_have_the_error_of_leaving_out_each():
+    scores, clusters = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 4.0]), np.array([0, 0, 1, 1, 1, 2])
+    found = clustered_mean(scores, clusters.tolist())
+
+    lost = [scores[clusters != each].mean() - scores.mean() for each in range(3)]
+    assert found.se == pytest.approx((2 / 3 * np.sum(np.square(lost))) ** 0.5)
+
+
+def test_degrees_of_freedom_are_those_of_the_covariance_of_the_pulls():
+    """Satterthwaite from the whole matrix, for independent values."""
+    sizes = np.array([3.0, 7.0, 1.0, 20.0])
+    n = sizes.sum()
+    centring = np.diag(1 / (n - sizes)) @ (np.eye(4) - np.outer(sizes / n, np.ones(4)))
+    covariance = centring @ np.diag(sizes) @ centring.T
+    expected = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
+
+    assert effective_df(sizes) == pytest.approx(expected)
+    assert effective_df(np.array([1.0, 1.0, 1.0, 1e6])) == pytest.approx(1, abs=1e-3)
+    assert effective_df(np.full(12, 7.0)) == 11
+
+
+UNEQUAL = {
+    "one of 200 beside 11 of 5": [5] * 11 + [200],
+    "one of 250 beside 49 of 5": [5] * 49 + [250],
+    "log-normal": [max(1, int(np.exp(2 + np.sin(7 * at) * 2))) for at in range(50)],
+}
+
+
+@replicates
+@pytest.mark.parametrize("sizes", UNEQUAL.values(), ids=UNEQUAL)
+def test_unequal_clusters_raise_no_more_false_alarms_than_equal_ones(sizes, repeats):
+    draw = np.random.default_rng(11)
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    alarms = 0
+    for _ in range(repeats):
+        noise = draw.normal(0, 0.7**0.5, len(sizes))[clusters]
+        found = clustered_mean(noise + draw.normal(0, 0.3**0.5, clusters.size), clusters.tolist())
+        alarms += found.low > 0
+
+    assert alarms / repeats <= 0.04
 
 
 def test_one_cluster_tells_no_error():

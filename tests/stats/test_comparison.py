@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from difflens.stats.comparison import Comparison, below, quantile, two_sided
-from difflens.stats.welch import welch
+from difflens.stats.means import welch
 
 LEFT, RIGHT = [1.0, 2.0, 4.0, 3.0, 2.5], [2.0, 3.5, 3.0, 5.0, 4.5, 4.0]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 from simulation import replicates
 
-from difflens.stats.cusum import baseline, cusum, run_length
+from difflens.stats.change_points import baseline, cusum, run_length
 
 
 @pytest.mark.parametrize(("h", "in_control", "shifted"), [(4.0, 168, 8.4), (5.0, 465, 10.4)])

@@ -74,7 +74,8 @@ def test_too_few_values_have_an_interval_and_no_verdict(n, least):
 
     assert found.word == "not_enough_data"
     assert found.degradation_high == pytest.approx(-2.0)
-    assert found.reason == f"{n} values on a side, a verdict needs {max(least, 2)}"
+    values = "value" if n == 1 else "values"
+    assert found.reason == f"{n} {values} on a side, a verdict needs {max(least, 2)}"
 
 
 def test_one_pair_is_not_enough_data():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from difflens.stats.drift import SWINGS, drift_basis, faded, without_drift
+from difflens.stats.oscillation import SWINGS, drift_basis, faded, without_drift
 
 
 @pytest.mark.parametrize("n", [1, 3, 10, 50, 300])

@@ -3,12 +3,7 @@ import pytest
 from simulation import near, replicates
 from stats.samples_of import SLEEP_FIRST, SLEEP_SECOND
 
-from difflens.stats.effect import (
-    NOTHING,
-    hedges_g,
-    paired_effect,
-    small_sample_correction,
-)
+from difflens.stats.effect import NOTHING, hedges_g, paired_effect, small_sample_correction
 
 
 def test_students_sleep_data_give_the_published_effect():

@@ -6,9 +6,9 @@ from simulation import near, replicates
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from difflens.stats.comparison import Comparison
-from difflens.stats.equivalence import degradation, equivalence, largest_margin, non_inferior
+from difflens.stats.decision import degradation, equivalence, non_inferior
+from difflens.stats.means import welch
 from difflens.stats.paired import paired
-from difflens.stats.welch import welch
 
 LEFT, RIGHT = [1.0, 2.0, 4.0, 3.0, 2.5], [2.0, 3.5, 3.0, 5.0, 4.5, 4.0]
 BARE = Comparison(0.5, -1.0, 2.0, 0.95, None, "bootstrap", 50, 50)
@@ -41,20 +41,6 @@ def test_non_inferiority_holds_exactly_where_its_p_is_below_alpha(margin, direct
     assert found.holds == (found.p < alpha) == (found.limit < margin)
 
 
-@given(st.sampled_from(["higher", "lower"]), st.floats(1e-6, 5))
-def test_above_the_largest_margin_it_holds_and_below_it_does_not(direction, step):
-    comparison = welch(LEFT, RIGHT)
-    limit = largest_margin(comparison, direction)
-
-    assert non_inferior(comparison, limit + step, direction).holds
-    if limit - step > 0:
-        assert not non_inferior(comparison, limit - step, direction).holds
-
-
-def test_what_is_better_beyond_doubt_holds_at_any_margin():
-    assert largest_margin(welch([0.0, 1, 2, 3], [90.0, 91, 92, 93]), "higher") == 0.0
-
-
 def test_a_degradation_is_positive_when_worse():
     worse = degradation(BARE, "higher")
 
@@ -74,7 +60,6 @@ def test_a_wider_interval_decides_without_a_p():
 def test_without_an_interval_nothing_is_known():
     assert equivalence(UNKNOWN, 1.0).holds is None
     assert non_inferior(UNKNOWN, 1.0, "lower").holds is None
-    assert largest_margin(UNKNOWN, "lower") is None
 
 
 @pytest.mark.parametrize("margin", [0, -1, float("inf"), float("nan")])

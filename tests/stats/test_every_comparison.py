@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from difflens.stats.means import permutation, welch, yuen
 from difflens.stats.paired import paired, sign_flip, signed_rank
-from difflens.stats.permutation import permutation
-from difflens.stats.ranks import brunner_munzel, mann_whitney
-from difflens.stats.trimmed import yuen
-from difflens.stats.welch import welch
+from difflens.stats.ranking import brunner_munzel, mann_whitney
 
 INDEPENDENT = [welch, yuen, brunner_munzel, mann_whitney, permutation]
 PAIRED = [paired, sign_flip, signed_rank]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulation import near, replicates
 
-from difflens.stats.flips import flips
+from difflens.stats.paired import flips
 
 terms = st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=8)
 
@@ -63,7 +63,7 @@ def test_random_flips_come_close_to_all_of_them():
 def test_many_terms_are_flipped_in_batches_that_change_nothing(monkeypatch):
     values, ones = np.random.default_rng(6).normal(size=50), np.ones(50)
     whole = flips(values, ones, 0.95, 999, 0)
-    monkeypatch.setattr("difflens.stats.flips._AT_ONCE", 5000)
+    monkeypatch.setattr("difflens.stats.paired._AT_ONCE", 5000)
 
     assert flips(values, ones, 0.95, 999, 0) == whole
 

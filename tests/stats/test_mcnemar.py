@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from simulation import replicates
 from statsmodels.stats.contingency_tables import mcnemar as oracle
 
-from difflens.stats.mcnemar import from_flips, mcnemar
+from difflens.stats.proportions import from_flips, mcnemar
 
 counts = st.integers(0, 60)
 

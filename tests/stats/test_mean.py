@@ -6,7 +6,7 @@ from scipy.signal import lfilter
 from scipy.stats import ttest_1samp
 from simulation import replicates
 
-from difflens.stats.mean import correlated_mean
+from difflens.stats.steadiness import correlated_mean
 
 
 @replicates

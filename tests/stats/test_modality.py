@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from simulation import near, replicates
 
-from difflens.stats.modality import FEWEST, dip, dip_test
+from difflens.stats.distributions import FEWEST, dip, dip_test
 
 
 def limits(x, above, below, mode):
-    """Give the inequalities of a G whose mode is that value, as rows of (place, factor), limit.
+    """Yield the inequalities of a G whose mode is that value, as rows of (place, factor), limit.
 
     Variables: G at every value; after its jump at the mode, the only one that may have one; and
     the distance. G is convex up to the mode and concave from it on.

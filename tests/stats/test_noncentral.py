@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from difflens.stats.noncentral import below_noncentral, noncentral_interval
+from difflens.stats.effect import below_noncentral, noncentral_interval
 
 levels = st.sampled_from([0.8, 0.95, 0.99])
 

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 from simulation import near, replicates
 
-from difflens.stats.oscillation import (
-    _fisher,
-    oscillation,
-    oscillations,
-    turning_points,
-    turning_rate,
-)
+from difflens.stats.oscillation import _fisher, oscillation, oscillations, turning_points
 
 SERIES = st.lists(st.integers(-9, 9).map(float), min_size=0, max_size=40)
 
@@ -58,7 +52,6 @@ def test_a_series_run_backwards_or_upside_down_turns_as_often(values):
 def test_every_ar1_series_turns_at_more_than_half_of_its_points(phi, rate):
     series = autocorrelated(np.random.default_rng(3), phi, 20_000, 1)[:, 0]
 
-    assert turning_rate(phi) == pytest.approx(rate, abs=5e-4)
     assert turning_points(series).rate == pytest.approx(rate, abs=0.015)
 
 

@@ -8,8 +8,8 @@ from scipy import stats
 from simulation import near, replicates
 from stats.samples_of import SLEEP_FIRST, SLEEP_SECOND
 
+from difflens.stats.means import welch
 from difflens.stats.paired import paired, sign_flip, signed_rank
-from difflens.stats.welch import welch
 
 scores = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2, max_size=12)
 

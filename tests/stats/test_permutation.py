@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from simulation import near, replicates
 
-from difflens.stats.permutation import permutation
-from difflens.stats.welch import welch
+from difflens.stats.means import permutation, welch
 
 small = st.lists(st.integers(-9, 9).map(float), min_size=2, max_size=4)
 
@@ -74,7 +73,7 @@ def test_many_values_are_split_in_batches(monkeypatch):
     draw = np.random.default_rng(21)
     left, right = draw.normal(size=(2, 30))
     whole = permutation(left, right, resamples=999)
-    monkeypatch.setattr("difflens.stats.permutation._AT_ONCE", 6000)
+    monkeypatch.setattr("difflens.stats.means._AT_ONCE", 6000)
 
     assert permutation(left, right, resamples=999) == whole
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 from simulation import replicates
 
-from difflens.stats.plateau import SMALLEST, plateau
+from difflens.stats.steadiness import SMALLEST, plateau
 
 MARGIN = 2e-3
 

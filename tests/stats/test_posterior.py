@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from simulation import near, replicates
 
 from difflens.stats.comparison import Comparison
+from difflens.stats.decision import probability_fixes_prevail, probability_worse
 from difflens.stats.paired import paired
-from difflens.stats.posterior import probability_fixes_prevail, probability_worse
 
 
 @given(st.lists(st.integers(-9, 9), min_size=3, max_size=9).filter(lambda x: len(set(x)) > 1))

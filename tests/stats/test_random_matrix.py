@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from simulation import replicates
 
-from difflens.stats.random_matrix import (
+from difflens.stats.spectrum import (
     bulk_distance,
     bulk_sigma,
     mp_cdf,
-    mp_edge,
     mp_median,
-    spike,
     tracy_widom_cdf,
     tracy_widom_quantile,
     tracy_widom_threshold,
@@ -31,7 +29,6 @@ def test_noise_passes_the_threshold_in_three_to_seven_of_a_hundred_matrices(m, n
     slack = 0 if repeats >= 2000 else 0.02
 
     assert 0.03 - slack <= np.mean(largest > tracy_widom_threshold(m, n)) <= 0.07 + slack
-    assert 0.11 - 2 * slack <= np.mean(largest > mp_edge(m, n)) <= 0.22
 
 
 @pytest.mark.parametrize(
@@ -53,7 +50,6 @@ def test_the_tracy_widom_law_has_its_published_mean_and_variance():
 
 @pytest.mark.parametrize(("m", "n"), SHAPES)
 def test_which_side_is_called_rows_does_not_matter(m, n):
-    assert mp_edge(m, n) == mp_edge(n, m)
     assert tracy_widom_threshold(m, n) == tracy_widom_threshold(n, m)
     assert tracy_widom_threshold(m, n, 0.01) > tracy_widom_threshold(m, n)
 
@@ -109,19 +105,3 @@ def test_a_matrix_of_low_rank_has_no_bulk():
 def test_all_singular_values_are_needed():
     with pytest.raises(ValueError, match="3 singular values of a 4 x 5 matrix"):
         bulk_sigma([1.0, 2.0, 3.0], 4, 5)
-
-
-def test_a_signal_shows_where_the_transition_of_baik_ben_arous_and_peche_puts_it():
-    n, m, strength = 800, 400, 1.5
-    random = np.random.default_rng(4)
-    left, right = random.standard_normal(m), random.standard_normal(n)
-    signal = strength * np.outer(left / np.linalg.norm(left), right / np.linalg.norm(right))
-    seen = np.linalg.svd(signal + random.standard_normal((m, n)) / n**0.5, compute_uv=False)[0]
-
-    assert spike(strength, 0.5) == pytest.approx(1.993, abs=5e-4)
-    assert seen == pytest.approx(spike(strength, 0.5), abs=0.05)
-
-
-def test_a_weak_signal_drowns():
-    assert spike(0.5**0.25, 0.5) is None
-    assert spike(1.0001, 1.0) == pytest.approx(2, abs=1e-3)

@@ -7,7 +7,7 @@ from simulation import near, replicates
 from stats.samples_of import PAIN_FIRST, PAIN_SECOND
 from statsmodels.stats.nonparametric import rank_compare_2indep
 
-from difflens.stats.ranks import brunner_munzel, mann_whitney
+from difflens.stats.ranking import brunner_munzel, mann_whitney
 
 tied = st.lists(st.integers(0, 6).map(float), min_size=3, max_size=15)
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from difflens.stats.repeats import average_repeats
+from difflens.stats.clusters import average_repeats
 
 answers = st.lists(st.tuples(st.sampled_from("abcd"), st.floats(-5, 5)), min_size=1, max_size=20)
 

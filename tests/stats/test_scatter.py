@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 from simulation import replicates
 
-from difflens.stats.scatter import FEWEST, scatter_ratio
+from difflens.stats.steadiness import FEWEST_SCATTERED, scatter_ratio
 
 
 def noise(random, phi, n):
@@ -39,5 +39,5 @@ def test_run_backwards_the_ratio_is_inverse():
 
 
 def test_too_short_or_still_a_series_has_no_ratio():
-    assert scatter_ratio(np.arange(FEWEST - 1)) is None
+    assert scatter_ratio(np.arange(FEWEST_SCATTERED - 1)) is None
     assert scatter_ratio(np.ones(100)) is None

@@ -1,39 +1,12 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from simulation import near, replicates
 
-from difflens.stats.sequential import betting_sequence, confidence_sequence, msprt
+from difflens.stats.sequential import betting_sequence, confidence_sequence
 
 scores = st.lists(st.floats(0, 1), min_size=1, max_size=60)
-
-
-def test_the_mixture_ratio_is_the_formula_of_johari():
-    values, deviation, mixture = [1.0, -0.5, 3.0], 2.0, 0.7
-    found = msprt(values, deviation=deviation, mixture=mixture).p
-
-    smallest = 1.0
-    for n in (1, 2, 3):
-        total = deviation**2 + n * mixture**2
-        grown = np.exp((mixture * sum(values[:n])) ** 2 / (2 * deviation**2 * total))
-        smallest = min(smallest, 1 / (deviation / total**0.5 * grown))
-        assert found[n - 1] == pytest.approx(smallest)
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=50))
-def test_an_always_valid_p_never_rises(values):
-    found = msprt(values, deviation=1.0).p
-
-    assert all(later <= earlier <= 1 for earlier, later in pairwise(found))
-
-
-@pytest.mark.parametrize(("deviation", "mixture"), [(0.0, 1.0), (1.0, 0.0)])
-def test_a_mixture_without_spread_is_refused(deviation, mixture):
-    with pytest.raises(ValueError, match="above zero"):
-        msprt([1.0], deviation=deviation, mixture=mixture)
 
 
 @replicates
@@ -50,13 +23,11 @@ def test_looking_again_and_again_at_a_fixed_test_raises_the_alarms_of_armitage(r
 
 @replicates
 def test_a_null_history_monitored_for_a_hundred_looks_alarms_in_at_most_five_percent(repeats):
-    """G22: every one of the three, at every look."""
     draw = np.random.default_rng(34)
-    alarms = np.zeros(3)
+    alarms = np.zeros(2)
     for _ in range(repeats):
         values, answers = draw.normal(size=100), draw.integers(0, 2, 100)
         alarms += [
-            msprt(values, deviation=1.0, mixture=0.5).stopped is not None,
             confidence_sequence(values, start=20).stopped is not None,
             betting_sequence(answers, null=0.5).stopped is not None,
         ]
@@ -67,27 +38,15 @@ def test_a_null_history_monitored_for_a_hundred_looks_alarms_in_at_most_five_per
 @replicates
 def test_over_thousands_of_looks_alarms_stay_below_five_percent(repeats):
     draw = np.random.default_rng(35)
-    alarms = np.zeros(3)
+    alarms = np.zeros(2)
     for _ in range(repeats):
         values = draw.normal(size=3000)
         alarms += [
-            msprt(values, deviation=1.0).stopped is not None,
             confidence_sequence(values).stopped is not None,
             confidence_sequence(draw.exponential(size=3000), null=1.0).stopped is not None,
         ]
 
     assert (alarms / repeats <= 0.05 + 3 * (0.05 * 0.95 / repeats) ** 0.5).all()
-
-
-@replicates
-def test_a_small_effect_is_found_as_early_as_a_fixed_design_would(repeats):
-    """An effect of a tenth of a deviation: a median of about 731, where a fixed n needs 785."""
-    draw = np.random.default_rng(36)
-    stops = [
-        msprt(draw.normal(0.1, 1, 4000), deviation=1.0).stopped or np.inf for _ in range(repeats)
-    ]
-
-    assert np.median(stops) == pytest.approx(731, abs=90)
 
 
 def test_the_asymptotic_sequence_is_silent_before_its_start_and_then_tightens():

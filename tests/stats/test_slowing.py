@@ -6,7 +6,7 @@ from scipy.signal import lfilter
 from scipy.stats import kendalltau
 from simulation import near, replicates
 
-from difflens.stats.slowing import FEWEST, slowing
+from difflens.stats.steadiness import FEWEST_SLOWING, slowing
 
 
 @replicates
@@ -43,5 +43,5 @@ def test_a_system_that_slows_down_shows_it():
 
 
 def test_too_little_says_nothing():
-    assert slowing(np.arange(FEWEST - 1)) is None
-    assert slowing(np.ones(FEWEST)) is None
+    assert slowing(np.arange(FEWEST_SLOWING - 1)) is None
+    assert slowing(np.ones(FEWEST_SLOWING)) is None

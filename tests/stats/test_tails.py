@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import replicates
 
-from difflens.stats.tails import power_law
+from difflens.stats.spectrum import power_law
 
 
 def pareto(n: int, exponent: float = 2.5, seed: int = 0) -> np.ndarray:

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from simulation import near, replicates
 
-from difflens.stats.trimmed import yuen
-from difflens.stats.welch import welch
+from difflens.stats.means import welch, yuen
 
 samples = st.lists(st.integers(-1000, 1000).map(float), min_size=5, max_size=20, unique=True)
 

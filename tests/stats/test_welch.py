@@ -6,7 +6,7 @@ from scipy import stats
 from simulation import near, replicates
 from stats.samples_of import SLEEP_FIRST, SLEEP_SECOND
 
-from difflens.stats.welch import welch
+from difflens.stats.means import welch
 
 samples = st.lists(st.integers(-1000, 1000).map(float), min_size=2, max_size=12)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from difflens.evidences import Example
-from difflens.snapshots import ModelSnapshot
+from difflens.diffs.evidence.records import Example
+from difflens.versions.records.snapshots import ModelSnapshot
 
 FIGURES = {
     "val_accuracy": 0.9,
@@ -30,7 +30,7 @@ def bare(name: str = "net", version: str = "1", day: int = 1, **given: Any) -> M
 
 
 def examples(scores: Any, metric: str = "accuracy", clusters: Any = None) -> tuple[Example, ...]:
-    """Give scores ids by their place."""
+    """Return scores ids by their place."""
     groups = clusters if clusters is not None else [None] * len(scores)
     return tuple(
         Example(f"q{place}", float(score), metric, None if group is None else str(group))

@@ -1,13 +1,19 @@
+import json
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from simulation import near, replicates
-from versions.recorded import examples
+from stats.samples_of import SLEEP_FIRST, SLEEP_SECOND
+from versions.recorded import bare, examples
 
-from difflens.ab_results import ABTestResult
-from difflens.errors import InsufficientData, InvalidConfig, SnapshotError
+from difflens.core.errors import InsufficientData, InvalidConfig, SnapshotError
+from difflens.diffs.evidence.records import Example
 from difflens.versions.ab import run_ab_test
+from difflens.versions.compare import compare
+from difflens.versions.records.ab import ABTestResult
 
 A = [0.90, 0.91, 0.89, 0.92, 0.88]
 B = [0.85, 0.87, 0.86, 0.84, 0.88, 0.83]
@@ -165,6 +171,72 @@ def test_b_is_not_inferior_where_its_loss_stays_within_the_margin():
 
     assert found.verdict == "non_inferior"
     assert "b is not worse than a" in found.summary
+
+
+def test_only_the_one_that_is_shown_not_to_be_worse_may_be_taken():
+    found = ran(SLEEP_FIRST, SLEEP_SECOND, margin=1.0)
+    turned = ran(SLEEP_SECOND, SLEEP_FIRST, margin=1.0)
+
+    assert told(found).confidence_interval == pytest.approx((-3.365, 0.205), abs=1e-3)
+    assert (found.conclusion.verdict, told(found).not_worse) == ("non_inferior", ("b",))
+    assert found.conclusion.recommendation.startswith("take b: not worse than a by more than 1")
+    assert (turned.conclusion.verdict, told(turned).not_worse) == ("non_inferior", ("a",))
+    assert turned.conclusion.recommendation.startswith("take a: not worse than b by more than 1")
+    assert "a is not worse than b" in turned.conclusion.summary
+
+
+def test_either_may_be_taken_only_where_both_are_within_the_margin():
+    random = np.random.default_rng(20)
+    left, right = random.normal(0, 1, 2000), random.normal(0, 1, 2000)
+    found = ran(left, right, margin=0.2)
+
+    assert told(found).not_worse == ("a", "b")
+    assert found.conclusion.recommendation == "take either: equivalent within 0.2"
+
+
+def test_equal_accuracy_with_many_flips_is_a_finding():
+    left, right = [1, 0] * 30 + [1] * 140, [0, 1] * 30 + [1] * 140
+    found = run_ab_test(asked(), examples(left), examples(right))
+
+    assert (told(found).broke, told(found).fixed) == (30, 30)
+    assert "30 right -> wrong, 30 wrong -> right" in found.conclusion.summary
+    (finding,) = found.findings
+    assert "60 of 200 answers flipped" in finding
+    assert json.loads(found.to_json())["findings"] == [finding]
+
+
+def test_flips_count_from_a_to_b():
+    rest = [1] * 97
+    found = run_ab_test(asked(), examples([1, 1, 0, *rest]), examples([0, 0, 1, *rest]))
+
+    assert (told(found).broke, told(found).fixed, found.findings) == (2, 1, ())
+
+
+def test_few_shared_ids_are_not_paired_and_that_is_said():
+    random = np.random.default_rng(5)
+    left, right = examples(random.random(1000) < 0.9), examples(random.random(1000) < 0.5)
+    apart = [*right[:6], *(msgspec.structs.replace(each, id=f"x{each.id}") for each in right[6:])]
+    found = run_ab_test(asked(), left, apart)
+
+    assert (told(found).paired, told(found).n_a, told(found).n_b) == (False, 1000, 1000)
+    assert any("only 6 of 1000 and 1000 examples" in each for each in found.warnings)
+    assert found.conclusion.winner == "a"
+
+
+def test_means_are_the_models_own_where_only_some_examples_are_shared():
+    left, right = examples([1.0] * 60 + [0.0] * 40), examples([1.0] * 60)
+    found = run_ab_test(asked(), left, right).conclusion
+
+    assert "0.6 against 1" in found.summary
+    assert "n = 60 pairs of 100 and 60" in found.summary
+
+
+def test_heavily_skewed_pairs_are_a_warning():
+    differences = np.random.default_rng(4).lognormal(0, 1.5, 30)
+    found = ran(differences, np.zeros(30), paired=True)
+
+    assert any("heavily skewed" in each for each in found.warnings)
+    assert told(found).test_type == "paired t-test, against skew"
 
 
 def test_a_smaller_alpha_takes_the_verdict_back_and_widens_the_interval():
@@ -360,13 +432,13 @@ def test_vector_12_unequal_variances_keep_five_percent(repeats):
 
 def ran_quickly(left, right):
     """Only the test that decides: the resampled ones beside it take a while."""
-    from difflens.ab_results import ABTestConfig
     from difflens.versions import ab, tested
+    from difflens.versions.records.ab import ABTestConfig
 
     config = ABTestConfig(**asked())
     sides = ab.Sides(tuple(left), tuple(right), is_paired=False)
-    made = tested.welch(sides.right, sides.left, 0.95)
-    metric = ab._Metric("accuracy", sides, tested.Tested(made, "", made.effect, ""), "higher")
+    made = tested.compared(tested._turned(sides), 0.95)
+    metric = ab._Metric("accuracy", sides, tested.MetricTest(made, "", made.effect, ""), "higher")
     return ab._adjusted([ab._result(metric, config)], [metric], config)["accuracy"]
 
 
@@ -423,3 +495,31 @@ def test_looking_at_every_prefix_is_the_same_as_looking_once():
     looks = [ran(left[:n], right[:n], sequential=True) for n in (whole - 1, whole)]
 
     assert [each.sequential.stopped_at for each in looks] == [None, whole]
+
+
+@pytest.mark.parametrize("size", [5, 8, 20, 100])
+def test_one_pair_has_one_p_and_the_gates_decide_by_it(size):
+    """Five answers that broke: mid-p 0.031, in `ab`, `compare` and the gates."""
+    left = [Example(f"q{at}", 1.0, "score") for at in range(size)]
+    right = [Example(f"q{at}", float(at >= 5), "score") for at in range(size)]
+    config = {"name": "t", "model_a": "a", "model_b": "b", "tracked_metrics": ("score",)}
+    test = run_ab_test(config, {"score": left}, {"score": right}).statistical_tests["score"]
+    pair = [bare(name, evals=tuple(each)) for name, each in (("a", left), ("b", right))]
+    compared = compare({each.name: each for each in pair}).statistical_analysis.tests[0]
+
+    assert test.p_value == compared.p
+    assert test.p_value >= 0.03125
+    assert (test.p_value < 0.05) == (test.verdict == "a_better") == (compared.word == "worse")
+    assert (test.confidence_interval[0] > 0) == (test.p_value < 0.05)
+
+
+def test_what_is_null_says_its_own_reason():
+    same = [Example(f"q{at}", float(at % 2), "score") for at in range(40)]
+    config = {"name": "t", "model_a": "a", "model_b": "b", "margin": 0.3,
+              "tracked_metrics": ("score",)}  # fmt: skip
+    found = run_ab_test(config, {"score": same}, {"score": same}).conclusion
+    why = {each.field: each for each in found.missing}
+
+    assert found.verdict == "equivalent"
+    assert why["winner"].needs == "models that differ"
+    assert "does not vary" in why["minimal_detectable_effect"].why

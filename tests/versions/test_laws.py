@@ -5,13 +5,13 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from test_snapshots import snapshots
 from versions.recorded import bare
+from versions.records.test_snapshots import snapshots
 
-from difflens.evidences import Example, Latency
-from difflens.records import MetricRule, Policy
+from difflens.core.policy import MetricRule, Policy
+from difflens.diffs.evidence.records import Example, Latency
 from difflens.versions.compare import compare
 from difflens.versions.regressions import detect_regressions
 from difflens.versions.version_diff import version_diff
@@ -80,7 +80,14 @@ def test_a_version_against_itself_never_regresses(version):
     assert version_diff(version, again).config_changes == ()
 
 
+def timed(*values):
+    return bare("net", latency_samples=[Latency(float(value)) for value in values])
+
+
 @given(measured("a"), measured("b"))
+@example(timed(*[0] * 7), timed(0, *[1] * 6))
+@example(timed(*[0] * 7), timed(0, 0, 0, 1, 1, 1, 1))
+@example(timed(*[0] * 7), timed(0, 0, 0, 0, 1, 1, 1, 1))
 def test_turned_round_losses_are_gains(left, right):
     there, back = detect_regressions(right, left), detect_regressions(left, right)
     tested = {each.metric for each in there.verdicts if each.statistical}

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from versions.recorded import bare, examples, snapshot
 
-from difflens.evidences import Latency
-from difflens.records import MetricRule, Policy
-from difflens.snapshots import DifferentialDebuggingConfig as Config
+from difflens.core.policy import MetricRule, Policy
+from difflens.diffs.evidence.records import Latency
 from difflens.versions.compare import compare
-from difflens.versions.metrics import BUILTIN, depends, known, relative, rules
+from difflens.versions.metrics import BUILTIN, depends_on, known, relative, rules
+from difflens.versions.records.snapshots import DifferentialDebuggingConfig as Config
 
 
 def rule(metric, reference=0.9, config=None, policy=None):
@@ -91,9 +91,9 @@ def test_a_ratio_without_a_zero_that_means_none_is_not_given(reference, value):
 
 
 def test_latency_depends_on_the_hardware_and_accuracy_on_the_data():
-    assert depends("inference_latency_ms") == depends("latency_p95_ms") == "hardware"
-    assert depends("val_accuracy") == depends("f1") == "data"
-    assert depends("model_size_mb") == "model"
+    assert depends_on("inference_latency_ms") == depends_on("latency_p95_ms") == "hardware"
+    assert depends_on("val_accuracy") == depends_on("f1") == "data"
+    assert depends_on("model_size_mb") == "model"
     assert all(each.direction for each in BUILTIN.values())
 
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 from simulation import replicates
 from versions.recorded import bare, examples, snapshot
 
-from difflens.evidences import Past
-from difflens.records import MetricRule, Policy
-from difflens.regression_results import RegressionDetectionResult
-from difflens.regression_results import RegressionSeverity as Severity
-from difflens.snapshots import DifferentialDebuggingConfig as Config
+from difflens.core.policy import MetricRule, Policy
+from difflens.diffs.evidence.records import Past
+from difflens.versions.records.regressions import RegressionDetectionResult
+from difflens.versions.records.regressions import RegressionSeverity as Severity
+from difflens.versions.records.snapshots import DifferentialDebuggingConfig as Config
 from difflens.versions.regressions import detect_regressions
-from difflens.versions.severity import health, in_force, severity
+from difflens.versions.verdicts import health, severity, thresholds_of
 
 
 def held(current, baseline, **given):
@@ -122,7 +122,10 @@ def test_severity_is_taken_of_the_sure_part_of_the_loss():
 
     assert worst.statistical
     assert worst.interval.low < worst.magnitude
-    assert worst.severity is severity(worst.interval.low, worst.margin, 0.9, in_force(Policy()))[0]
+    assert (
+        worst.severity
+        is severity(worst.interval.low, worst.margin, 0.9, thresholds_of(Policy()))[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_severity_is_taken_of_the_sure_part_of_the_loss():
     ],
 )
 def test_severity_counts_margins(loss, named):
-    assert severity(loss, 1.0, 100.0, in_force(Policy()))[0] is named
+    assert severity(loss, 1.0, 100.0, thresholds_of(Policy()))[0] is named
 
 
 def test_a_policy_may_call_small_regressions_negligible_and_let_them_pass():
@@ -172,13 +175,13 @@ severities = st.lists(st.sampled_from(list(Severity)), max_size=6)
 
 @given(severities, st.sampled_from(list(Severity)))
 def test_health_never_rises_with_another_regression(found, further):
-    steps = in_force(Policy())
+    steps = thresholds_of(Policy())
 
     assert 0 <= health([*found, further], steps) <= health(found, steps) <= 1
 
 
 def test_health_falls_with_severity_and_is_zero_with_a_critical_one():
-    steps = in_force(Policy())
+    steps = thresholds_of(Policy())
     scores = [health([each], steps) for each in reversed(Severity)]
 
     assert scores == sorted(scores, reverse=True)
@@ -274,18 +277,47 @@ def test_a_slow_drift_raises_an_alarm_with_its_price():
     assert found.histories[0].in_control_run_length == pytest.approx(465, abs=1)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [((0.9, 0.91, 0.92), (0.7, 0.71, 0.72)), ((0.9,) * 6, (0.7,) * 6)],
-    ids=["too few", "constant"],
-)
-def test_seeds_that_allow_no_test_are_not_passed_over(before, after):
-    found = held(bare(version="2", day=2, replicates={"f1": after}),
-                 bare(replicates={"f1": before}))  # fmt: skip
+def test_seeds_that_do_not_vary_are_not_passed_over():
+    found = held(bare(version="2", day=2, replicates={"f1": (0.7,) * 6}),
+                 bare(replicates={"f1": (0.9,) * 6}))  # fmt: skip
 
     assert outcomes(found) == {"f1": "breached"}
     assert found.overall_assessment.passed is False
-    assert "its samples allow no test" in found.verdicts[0].note
+    assert "its samples do not vary" in found.verdicts[0].note
+
+
+@pytest.mark.parametrize("after", [(0.7, 0.71, 0.72), (0.9, 0.91, 0.92)], ids=["worse", "equal"])
+def test_too_few_seeds_cannot_tell_and_say_how_many_are_needed(after):
+    found = held(bare(version="2", day=2, replicates={"f1": after}),
+                 bare(replicates={"f1": (0.9, 0.91, 0.92)}))  # fmt: skip
+
+    assert outcomes(found) == {"f1": "unknown"}
+    assert found.overall_assessment.verdict == "cannot_tell"
+    assert "3 values on a side, a verdict needs 5" in found.verdicts[0].needs
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+def test_fewer_equal_examples_never_pass_where_more_cannot_tell(size):
+    same = examples([1] * size, "score")
+    found = held(bare(version="2", day=2, evals=same), bare(evals=same))
+
+    assert found.overall_assessment.verdict == "cannot_tell"
+
+
+def test_single_numbers_pass_by_a_threshold_and_that_is_said():
+    found = held(later(val_accuracy=0.9), snapshot())
+
+    assert found.overall_assessment.verdict == "passed"
+    assert "no test" in found.overall_assessment.recommendation
+
+
+def test_a_limit_that_is_passed_fails_however_small_the_loss():
+    policy = Policy(metrics={"score": MetricRule(threshold=0.97, margin=0.5)})
+    same = examples([1] * 90 + [0] * 10, "score")
+    found = held(bare(version="2", day=2, evals=same), bare(evals=same), policy=policy)
+
+    assert outcomes(found) == {"score": "breached"}
+    assert found.overall_assessment.verdict == "failed"
 
 
 def test_a_history_without_any_noise_leaves_the_two_numbers():

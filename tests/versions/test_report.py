@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from versions.recorded import bare, snapshot
 
-from difflens.regression_results import DifferentialDebuggingReport
-from difflens.store.memory import Memory
 from difflens.versions import report as module
 from difflens.versions.compare import compare
+from difflens.versions.records.regressions import DifferentialDebuggingReport
 from difflens.versions.regressions import detect_regressions
 from difflens.versions.report import report
+from difflens.versions.store.memory import Memory
 from difflens.versions.version_diff import version_diff
 
 

@@ -4,19 +4,17 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from analyses.networks import gpt2, infos, llama
+from diffs.analyses.networks import gpt2, infos, llama
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from safetensors.numpy import save_file
 
-from difflens.errors import DifflensError, SnapshotError
-from difflens.evidences import Example, Latency
-from difflens.snapshots import ModelMetrics, ModelSnapshot, TrainingConfig
+from difflens.core.errors import DifflensError, SnapshotError
+from difflens.diffs.evidence.records import Example, Latency
 from difflens.versions import weights
-from difflens.versions.built import built
-from difflens.versions.commit import commit_of
-from difflens.versions.snapshot import snapshot_of
+from difflens.versions.records.snapshots import ModelMetrics, ModelSnapshot, TrainingConfig
+from difflens.versions.snapshot import commit_of, read_architecture, snapshot_of
 
 LLAMA = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32}  # fmt: skip
@@ -101,7 +99,7 @@ def test_the_format_does_not_change_the_fingerprint(tmp_path):
 
 def test_gpt2_is_read_off_its_shapes_and_config():
     config = {"n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024, "model_type": "gpt2"}
-    found = built(infos(gpt2()), {}, config)
+    found = read_architecture(infos(gpt2()), {}, config)
 
     assert found.parameter_count == 124_439_808
     assert (found.depth, found.hidden_size, found.num_heads) == (12, 768, 12)
@@ -109,7 +107,7 @@ def test_gpt2_is_read_off_its_shapes_and_config():
 
 
 def test_llama_without_a_config_leaves_its_heads_unknown():
-    found = built(infos(llama(LLAMA)), {}, None)
+    found = read_architecture(infos(llama(LLAMA)), {}, None)
 
     assert found.parameter_count == 6_738_415_616
     assert (found.depth, found.hidden_size, found.ff_dim) == (32, 4096, 11008)

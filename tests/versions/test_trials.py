@@ -3,8 +3,8 @@ import pytest
 from simulation import replicates
 from versions.recorded import bare, examples, snapshot
 
-from difflens.analyses.quality.settings import Settings
-from difflens.evidences import Latency, Past
+from difflens.diffs.evidence.records import Latency, Past
+from difflens.diffs.quality.trials import Settings
 from difflens.versions.trials import trials
 
 

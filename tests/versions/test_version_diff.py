@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from versions.recorded import BUILT, bare, examples, snapshot
 
-from difflens.comparisons import VersionDiff
-from difflens.snapshots import DifferentialDebuggingConfig as Config
-from difflens.versions.architecture import FIELDS
+from difflens.versions.differences import FIELDS
+from difflens.versions.records.comparisons import VersionDiff
+from difflens.versions.records.snapshots import DifferentialDebuggingConfig as Config
 from difflens.versions.snapshot import snapshot_of
 from difflens.versions.version_diff import version_diff
 

@@ -52,6 +52,34 @@ def test_the_report_shares_no_run_with_a_part_on_which_rules_are_chosen(part):
     assert not {each.id for each in known} & {each.id for each in fresh}
 
 
+def test_the_tenth_part_has_runs_of_every_class():
+    faults, controls = PARTS["tenth"]
+
+    assert {fault.name for fault in faults} == NAMES
+    assert len(faults) >= 22
+    assert sum(bool(fault.layers) for fault in faults) >= 6
+    assert len(controls) >= 12
+    assert {each.seeds for each in (*faults, *controls)} == {(120, 121, 122)}
+
+
+@pytest.mark.parametrize("part", sorted(set(PARTS) - {"tenth"}))
+def test_the_tenth_part_shares_no_configuration_name_or_seed_with_another(part):
+    known, fresh = (PARTS[each].configurations for each in (part, "tenth"))
+
+    assert not {each.config.key for each in known} & {each.config.key for each in fresh}
+    assert not {each.id for each in known} & {each.id for each in fresh}
+    assert not {seed for each in known for seed in each.seeds} & {
+        seed for each in fresh for seed in each.seeds
+    }
+
+
+def test_no_configuration_of_the_tenth_part_is_a_parent_or_written_twice():
+    keys = [each.config.key for each in PARTS["tenth"].configurations]
+
+    assert len(set(keys)) == len(keys)
+    assert not set(keys) & {parent.config.key for parent in ALL_PARENTS.values()}
+
+
 def test_no_parent_of_the_third_set_was_known_before_it_was_written():
     written = {
         fault.parent_name

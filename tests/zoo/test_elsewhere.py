@@ -98,7 +98,7 @@ class TestTheGate:
 
 
 def outcomes(**measured):
-    """Give what trainings came to: all seeds of a name alike."""
+    """Return what trainings came to: all seeds of a name alike."""
     known = {each.name.replace("-", "_"): each for each in groups("jax")}
     found = {}
     for name, value in measured.items():

@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 from zoo_runs import a_label
 
-from difflens.history import read_history
+from difflens.training.history import read_history
 from zoo import generate
 from zoo.configs import Config
 from zoo.configs.faults import FAULTS

@@ -66,6 +66,7 @@ GIVEN = {
     "poisson-rate": (scores()[:, :1].exp(), REAL),
     "poisson-clamped": (scores()[:, :1].exp(), REAL),
     "gaussian": (scores()[:, :2], REAL),
+    "gaussian-short": (scores()[:, :2], REAL),
     "gaussian-raw": (scores()[:, :2].exp(), REAL),
     "mean-twice": (scores()[:, :1], REAL),
     "bce": (scores(), (scores() > 0).float()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from difflens.runs import Layer
+from difflens.training.records.runs import Layer
 from zoo.peers import autotrainer, sagemaker, seed_analyzer, seed_animator, torchmortem
 from zoo.peers.seen import Seen
 
@@ -14,7 +14,7 @@ LAYERS = tuple(Layer(f"l{i}.weight", (10, 10), "Linear", "weight", i) for i in r
 
 
 def a_run(**changes):
-    """Give a run in which all is well: smooth, accurate, every layer alike."""
+    """Return a run in which all is well: smooth, accurate, every layer alike."""
     block = np.full((STEPS, 3), 0.1)
     plain = {
         "layers": LAYERS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from difflens.history.frame import no_layers
-from difflens.history.writer import RunWriter
-from difflens.runs import Fix, Layer, RunFinding, RunInfo
+from difflens.training.history.frame import no_layers
+from difflens.training.history.writer import RunWriter
+from difflens.training.records.runs import Fix, Layer, RunFinding, RunInfo
 from zoo.replay import replay
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def _later(default: Any) -> Any:
-    """Give a knob that came after runs were kept: at its default it is not part of the key."""
+    """Return a knob that came after runs were kept: at its default it is not part of the key."""
     return field(default=default, metadata={"later": True})
 
 
@@ -34,11 +34,16 @@ class Config:
     bad_step: int | None = None  # something sits in the batch of this step: a NaN, or
     bad_kind: str = _later("nan")  # nan infinite target outlier blank empty wild-target
     jitter: float = _later(0.0)  # sd of the noise that is put on every batch
-    augment: str = _later("none")  # of training batches: none shift turn shuffle-time mirror
+    augment: str = _later("none")  # of training batches: any name in mishaps.augmented
     held_scale: float = _later(1.0)  # of the inputs held back alone
     odd_column: float = _later(1.0)  # scale of the first column of a table
     imbalance: float = _later(1.0)  # share of the upper half of the classes that is kept
     tail: int = _later(0)  # empty places put behind each sequence, in training and held back
+    in_place: tuple[float, float] = _later((1.0, 0.0))  # factor and shift of an example once read
+    leak: bool = _later(False)  # a column holds the target, in training alone
+    missing: float = _later(0.0)  # share of a table's entries that are missing
+    missing_as: float = _later(0.0)  # and what stands in their place
+    identifiers: int = _later(0)  # columns that code an identifier of each row
 
     # The network.
     model: str = "mlp"  # any name in networks.build
@@ -73,6 +78,10 @@ class Config:
     spread_limit: float | None = _later(None)  # of the log of a variance
     pace: float = _later(8.0)  # of waves
     copied: bool = _later(False)  # hidden blocks start as copies of the first
+    norm_eps: float = _later(1e-5)  # what norms add to a variance
+    widened: int = _later(1)  # times each unit of a smaller network was copied
+    same_layers: bool = _later(False)  # hidden layers of one shape start as one
+    adapters: str = _later("")  # what starts at zero of a frozen layer's adapter: up both
 
     # Networks that read series and those that code what they see.
     cell: str = _later("gru")  # of a reader: rnn gru lstm
@@ -117,6 +126,12 @@ class Config:
     burst_factor: float = _later(1.0)
     growth: float = _later(0.0)  # by which weights grow at each step
     weights_in: str = _later("")  # bfloat16: weights are rounded behind each step
+    delay: int = _later(0)  # steps by which the gradients that are applied are late
+    signs: bool = _later(False)  # gradients are replaced by their signs
+    top_share: float = _later(1.0)  # of each gradient's elements, the greatest, that is sent
+    polyak: float | None = _later(None)  # the rate is the loss by the squared gradient, up to this
+    state_in: str = _later("")  # float16: what the optimiser keeps is rounded
+    reduces: str = _later("")  # the rate, where validation got no smaller or greater: min max
 
     # The loop.
     zero_grad: str = "start"  # start before-backward before-step after-step never
@@ -143,6 +158,9 @@ class Config:
     restored: int = _later(0)  # every so many steps the weights of the start come back
     flip_step: int | None = _later(None)  # the step at which a weight loses a bit
     flip_name: str = _later("")  # and the pattern of the parameter it is in
+    reversed_for: str = _later("")  # pattern of the parameters whose gradient is negated
+    pruned: tuple[tuple[str, float], ...] = _later(())  # shares of weights held at zero, by names
+    events: tuple[tuple[int, str, str], ...] = _later(())  # step, what befalls, which parameters
     skip_nonfinite: bool = False
     stop_step: int | None = None
 

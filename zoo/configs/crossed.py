@@ -53,7 +53,7 @@ def _crossed(fault: Fault, parent_name: str) -> Fault:
 
 
 def crossed_controls(known: Iterable[Fault]) -> tuple[Control, ...]:
-    """Give the parents of known faults with a rate or a batch that is a little different."""
+    """Return the parents of known faults with a rate or a batch that is a little different."""
     names = sorted({fault.parent_name for fault in known})
     return tuple(_varied(name, place) for place, name in enumerate(names))
 

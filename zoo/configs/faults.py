@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from .config import Config
 from .images_parents import IMAGES_PARENTS
+from .odd_parents import ODD_PARENTS
 from .parents import PARENTS, Parent
 from .series_parents import SERIES_PARENTS
 from .signals_parents import SIGNALS_PARENTS
@@ -24,6 +25,7 @@ ALL_PARENTS = (
     | TOKENS_PARENTS
     | TABLES_PARENTS
     | STRUCTURES_PARENTS
+    | ODD_PARENTS
 )
 
 # From which step on the fault is there: a number, or what the run itself shows.

@@ -10,6 +10,6 @@ from .faults import ALL_PARENTS
 
 
 def healthy(seeds: tuple[int, ...], name: str, parent_name: str, **changes: Any) -> Control:
-    """Give a control: a parent with knobs changed, by the parent's name."""
+    """Return a control: a parent with knobs changed, by the parent's name."""
     parent = ALL_PARENTS[parent_name]
     return Control(name, replace(parent, config=replace(parent.config, **changes)), seeds)

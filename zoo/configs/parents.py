@@ -30,12 +30,12 @@ class Parent:
 
 
 def accurate(config: Config, target: float, margin: float = 0.03) -> Parent:
-    """Give a parent that is asked for its accuracy."""
+    """Return a parent that is asked for its accuracy."""
     return Parent(config, "val_accuracy", target, margin)
 
 
 def low(config: Config, target: float, margin: float) -> Parent:
-    """Give a parent that is asked for its loss."""
+    """Return a parent that is asked for its loss."""
     return Parent(config, "val_loss", target, margin)
 
 

@@ -43,13 +43,13 @@ class Group:
 
 
 def faults() -> list[Fault]:
-    """Give the faults that are trained elsewhere."""
+    """Return the faults that are trained elsewhere."""
     known = {fault.id: fault for fault in FAULTS}
     return [known[name] for name in FAULT_NAMES]
 
 
 def controls() -> list[Control]:
-    """Give the controls."""
+    """Return the controls."""
     known = {control.id: control for control in CONTROLS}
     return [known[name] for name in CONTROL_NAMES]
 
@@ -66,7 +66,7 @@ def groups(framework: str, only: list[str] | None = None) -> Iterator[Group]:
 
 
 def parent_group(framework: str, name: str, parent: Parent) -> Group:
-    """Give the runs of a parent."""
+    """Return the runs of a parent."""
     seeds = (*SEEDS, *MORE_SEEDS)
     return Group(framework, f"parent-{name}", parent.config, seeds, target=parent)
 

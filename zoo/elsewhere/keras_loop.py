@@ -22,7 +22,7 @@ def train(config: Config, seed: int, folder: Path | None) -> dict[str, Any]:
     """Train to the end, recorded where a folder is given, and measure on what was held back."""
     import keras
 
-    from difflens.callbacks.keras import keras_callback
+    from difflens.training.callbacks.keras import keras_callback
 
     keras.utils.set_random_seed(seed)
     data = load(config, seed)
@@ -58,7 +58,7 @@ def train(config: Config, seed: int, folder: Path | None) -> dict[str, Any]:
 
 
 def _losses() -> Any:
-    """Give a callback that notes the loss of each batch: `fit` logs a mean over the epoch."""
+    """Return a callback that notes the loss of each batch: `fit` logs a mean over the epoch."""
     import keras
 
     class Losses(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
@@ -140,7 +140,7 @@ def _optimizer(config: Config) -> Any:
 
 
 def _schedule(config: Config) -> Any:
-    """Give the rates of the torch loop as a schedule of Keras."""
+    """Return the rates of the torch loop as a schedule of Keras."""
     import keras
 
     rates = np.array([rate_at(config, step) for step in range(config.steps)], np.float32)
@@ -154,7 +154,7 @@ def _schedule(config: Config) -> Any:
 
 
 def _last_only() -> Any:
-    """Give a model whose own step hands the last layer to the optimizer and no other."""
+    """Return a model whose own step hands the last layer to the optimizer and no other."""
     import keras
 
     if keras.backend.backend() == "torch":

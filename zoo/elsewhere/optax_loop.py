@@ -32,7 +32,7 @@ def train(config: Config, seed: int, folder: Path | None) -> dict[str, Any]:
     """Train to the end, recorded where a folder is given, and measure on what was held back."""
     import jax
 
-    from difflens.callbacks.jax import jax_monitor
+    from difflens.training.callbacks.jax import jax_monitor
 
     data, program = load(config, seed), program_of(config)
     layers = [each._asdict() for each in starts(config, data, seed)]
@@ -71,7 +71,7 @@ def train(config: Config, seed: int, folder: Path | None) -> dict[str, Any]:
 
 
 def _named(layers: list[Any], frozen: int) -> Tree:
-    """Give the tree of what trains: hidden layers in a list by number, and the output."""
+    """Return the tree of what trains: hidden layers in a list by number, and the output."""
     hidden = {str(place): each for place, each in enumerate(layers[:-1]) if place >= frozen}
     return {"hidden": hidden, "output": layers[-1]}
 
@@ -92,7 +92,7 @@ def program_of(config: Config) -> Program:
     import jax.numpy as jnp
     import optax  # type: ignore[import-untyped,unused-ignore]
 
-    from difflens.callbacks.jax import jax_statistics
+    from difflens.training.callbacks.jax import jax_statistics
 
     known: dict[str, Callable[[Any], Any]] = {
         "relu": jax.nn.relu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid, "gelu": jax.nn.gelu,
@@ -139,7 +139,7 @@ def program_of(config: Config) -> Program:
 
 
 def _optimizer(config: Config) -> Any:
-    """Give the optimizer; its rate is an argument of each step."""
+    """Return the optimizer; its rate is an argument of each step."""
     import optax
 
     def made(learning_rate: Any) -> Any:

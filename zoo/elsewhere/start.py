@@ -37,7 +37,7 @@ def starts(config: Config, data: Data, seed: int) -> list[Start]:
 
 
 def _spread(config: Config, entering: int, leaving: int) -> float:
-    """Give the standard deviation of a scheme: He et al. 2015, Glorot and Bengio 2010."""
+    """Return the standard deviation of a scheme: He et al. 2015, Glorot and Bengio 2010."""
     known = {
         "he": (2 / entering) ** 0.5,
         "xavier": (2 / (entering + leaving)) ** 0.5,

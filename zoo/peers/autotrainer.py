@@ -19,7 +19,7 @@ _FIRST_EPOCH = 3  # before it, nothing is judged
 
 
 def alarms(run: Seen) -> list[Alarm]:
-    """Give the first alarm of every check."""
+    """Return the first alarm of every check."""
     found: dict[str, Alarm] = {}
     ends = _epochs(run)
     means = [_accuracy(run, start, end) for start, end in ends]

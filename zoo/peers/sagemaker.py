@@ -18,7 +18,7 @@ _BACK = 10  # steps over which the loss must have fallen
 
 
 def alarms(run: Seen) -> list[Alarm]:
-    """Give the first alarm of every rule."""
+    """Return the first alarm of every rule."""
     return [*alarms_but_loss(run), *_loss_not_decreasing(run), *_over_fit(run)]
 
 
@@ -32,7 +32,7 @@ def alarms_but_loss(run: Seen) -> list[Alarm]:
 
 
 def _first(run: Seen, flags: NDArray[np.bool_], *names: str) -> Iterator[Alarm]:
-    """Give an alarm at the first step at which some layer is flagged."""
+    """Yield an alarm at the first step at which some layer is flagged."""
     hit = flags.any(axis=1)
     if hit.any():
         step = int(hit.argmax())

@@ -25,7 +25,7 @@ def alarms(run: Seen) -> list[Alarm]:
 
 
 def _turns(norms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Give its oscillation frequency: changes of direction by the length of the series."""
+    """Return its oscillation frequency: changes of direction by the length of the series."""
     if len(norms) < 4:
         return 0.0
     steps = np.diff(norms)

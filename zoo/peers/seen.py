@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from difflens.history import read_history
+from difflens.training.history import read_history
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from difflens.history.course import Course
-    from difflens.runs import Layer
+    from difflens.training.history.history import Course
+    from difflens.training.records.runs import Layer
 
 
 class Seen(NamedTuple):
-    """Arrays over steps, and over layers where there are two axes; NaN where nothing was."""
+    """Arrays over steps, and over layers where there are two axes; NaN if nothing was."""
 
     layers: tuple[Layer, ...]
     loss: NDArray[Any]

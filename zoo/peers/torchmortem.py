@@ -39,7 +39,7 @@ def watched(config: Config, seed: int, folder: Path) -> None:
     kept = folder / FILE
     if kept.exists():
         return
-    from torchmortem import Autopsy  # type: ignore[import-untyped]
+    from torchmortem import Autopsy
 
     from ..loop import Loop, one_thread
 

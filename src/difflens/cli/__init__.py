@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .. import __version__
-from ..errors import DifflensError
-from ..escape import for_terminal
+from difflens import __version__
+from difflens.core.errors import DifflensError
+from difflens.core.escape import for_terminal
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_TROUBLE, EXIT_INTERRUPTED, EXIT_CLOSED_PIPE = 0, 1, 2, 130, 141
+# The one rule of every gate (docs/gates.md): 0 only where it was shown, 2 without any evidence.
+GATE_CODES = {
+    "passed": EXIT_SAME,
+    "failed": EXIT_DIFFERENT,
+    "cannot_tell": EXIT_DIFFERENT,
+    None: EXIT_TROUBLE,
+}
 _LONGEST_LINE = 2000
 
 
@@ -42,7 +49,7 @@ class Commands(click.Group):
         """Import one command."""
         if name not in self.list_commands(ctx):
             return None
-        return import_module(f"{__name__}.{name.replace('-', '_')}").command  # type: ignore[no-any-return]
+        return import_module(f"{__name__}.{name.replace('-', '_')}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List each command with what the first line of its file says: importing all is slow."""
@@ -52,9 +59,10 @@ class Commands(click.Group):
             formatter.write_dl([(name, _purpose(name, width)) for name in names])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `diff` in front where the first word is no command and no option of ours."""
-        ours = {"--help", "-h", "--version", *self.list_commands(ctx)}
-        if args and args[0] not in ours:
+        """Put `diff` in front if the first word is neither a command nor an option of ours."""
+        commands = self.list_commands(ctx)
+        if args and args[0] not in {"--help", "-h", "--version", *commands}:
+            _refuse_mistyped(args[0], commands, ctx)
             args = ["diff", *args]
         if not args and not ctx.resilient_parsing:
             args = ["--help"]
@@ -75,6 +83,19 @@ class Commands(click.Group):
         return [CompletionItem(incomplete, type="file"), *super().shell_complete(ctx, incomplete)]
 
 
+def _refuse_mistyped(word: str, commands: list[str], ctx: click.Context) -> None:
+    """Raise if a first word looks like a command and is no file: `difflens diagnos RUN`."""
+    if not word.replace("-", "").isalpha() or word[0] == "-" or os.path.lexists(word):
+        return
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, commands, n=1, cutoff=0.75)
+    if close:
+        raise click.UsageError(
+            f"no such command or file: {word!r}; did you mean `difflens {close[0]}`?", ctx
+        )
+
+
 def _purpose(name: str, width: int) -> str:
     """Read what a command is for off its file, cut to one line."""
     path = os.path.join(os.path.dirname(__file__), f"{name.replace('-', '_')}.py")  # noqa: PTH118, PTH120
@@ -86,7 +107,7 @@ def _purpose(name: str, width: int) -> str:
 
 def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if asked:
-        from ..kernel import NAME
+        from difflens.measure.kernel import NAME
 
         kind = "NumPy kernel: slow, no compiler was there" if NAME == "numpy" else f"{NAME} kernel"
         click.echo(f"difflens {__version__} ({kind})")
@@ -96,7 +117,8 @@ def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`difflens LEFT RIGHT` is short for `difflens diff LEFT RIGHT`.",
+    epilog="`difflens LEFT RIGHT` is short for `difflens diff LEFT RIGHT`. "
+    "`difflens COMMAND --help` describes a command.",
 )
 @click.option(
     "--version",
@@ -104,7 +126,7 @@ def _version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     is_eager=True,
     expose_value=False,
     callback=_version,
-    help="Say the version and which kernel is at work.",
+    help="Print the version and which kernel is in use.",
 )
 def group() -> None:
     """The differential debugger for neural networks: what changed, and does it matter?"""
@@ -147,19 +169,21 @@ def _prepare_streams() -> None:
     if sys.stderr is None:  # closed by who called us
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  for good
     gc.disable()  # a command is short and makes no cycles; a million tensors would be walked again
+    from difflens.core.terminal import PLAIN
+
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter gets its code
-            stream.reconfigure(errors="backslashreplace")
+        if hasattr(stream, "reconfigure"):  # what a terminal cannot show gets a lookalike or a code
+            stream.reconfigure(errors=PLAIN)
 
 
 def _tell_warnings() -> None:
     """Write what Python would warn of (a plug-in left out) as every other warning is written."""
     import warnings
 
-    def told(message: Warning | str, *_where: Any) -> None:
+    def show(message: Warning | str, *_where: Any) -> None:
         sys.stderr.write(f"difflens: warning: {for_terminal(str(message), _LONGEST_LINE)}\n")
 
-    warnings.showwarning = told  # type: ignore[assignment]
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def _say(error: BaseException) -> None:
@@ -192,13 +216,19 @@ def _show_traceback() -> None:
 
 
 def _reason(error: click.ClickException) -> str:
+    """Word what click says in one line; its own layout, of choices and of help, takes several."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None:
+        names = ", ".join(error.ctx.command.list_commands(error.ctx))  # type: ignore[attr-defined]
+        return f"missing command: choose from {names}"
     text = error.format_message().rstrip(".").replace("Invalid value", "Wrong value")
+    if isinstance(error, click.MissingParameter):  # of what was typed it holds nothing
+        text = " ".join(text.split()).replace(". Choose from:", ": choose from")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _usage(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
-    return f"{context.command_path} --help shows what it takes" if context else ""
+    return f"{context.command_path} --help lists arguments and options" if context else ""
 
 
 def _closed_pipe() -> int:

@@ -1,31 +1,35 @@
-"""Runs the pipeline for a command: two models, the analyses asked for, warnings on stderr."""
+"""Compares two models as a command asks, and shows the report as text, as data or as a page."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._analyses import answers, chosen
+import click
+
+from ._analyses import chosen
 from ._evidence import gathered, refuse_unused
 from ._options import limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from difflens.core.records import Report
 
-    from ..diffs import Diff
-    from ..records import Envelope, Report
+Command = TypeVar("Command", bound=Callable[..., Any])
 
+PAGE = "difflens-report.html"
 # These documents open with a sentence about the change, so they ask for it by themselves.
 _TELLING = frozenset({"html", "markdown"})
 
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     """Compare two models with what the user asked for."""
-    from ..pipeline import diff, report
+    from difflens.diffs.story import diff, report
+
+    from ._output import warn
     from ._progress import progress_bar
 
-    bar = _Forward()
-    found = diff(
+    opened = diff(
         left,
         right,
         match=options["match"],
@@ -36,54 +40,124 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         format=options["format"],
         limits=limits_of(options["limits"]),
         shape_only=options["shape_only"],
-        always=options["stats"] and options["output"] == "full-json",
-        progress=bar,
+        always=options["stats"],
+        discovery=not options["no_discovery"],
+        configs=(options["config_left"], options["config_right"]),
     )
-    with progress_bar(found.left.size_bytes + found.right.size_bytes) as bar.target:
-        said, used = _answers(found, left, right, options)
-        compared = report(found, said, used, verify_conversion=options["verify_conversion"])
+    names = _analyses(options)
+    if not names:
+        refuse_unused(options)
+    sides = opened.left, opened.right
+    with progress_bar(sum(each.size_bytes + each.state_bytes for each in sides)) as (
+        opened.session.progress
+    ):
+        evidence, policy = gathered(left, right, options) if names else (None, None)
+        verify_conversion = options["verify_conversion"]
+        compared = report(opened, names, evidence, policy, verify_conversion=verify_conversion)
     for warning in compared.warnings:
-        _warn(warning)
+        warn(warning)
     return _ordered(compared) if options["by_magnitude"] else compared
 
 
-class _Forward:
-    """Hands progress on to a bar that exists only once the sizes are known."""
-
-    target: Any = None
-
-    def __call__(self, size: int) -> None:
-        if self.target:
-            self.target(size)
-
-    def stage(self, name: str, total: int) -> Callable[[int], None]:
-        """Begin another stretch of work."""
-        return self.target.stage(name, total) if self.target else lambda _size: None
-
-
-def _answers(
-    found: Diff, left: str, right: str, options: dict[str, Any]
-) -> tuple[list[Envelope], dict[str, str]]:
-    wanted = chosen(options)
-    telling = options["output"] in _TELLING or options["generate_report"] or options["review"]
-    if telling and not options["shape_only"]:
-        wanted = list(dict.fromkeys(["change-summary", *wanted]))
-    if not wanted:
-        refuse_unused(options)
-        return [], {}
-    evidence, policy = gathered(left, right, options)
-    return answers(found, wanted, evidence, policy), evidence.given
+def _analyses(options: dict[str, Any]) -> list[str]:
+    """Name the analyses that were asked for, and the one that a document begins with."""
+    is_document = options["output"] in _TELLING or options["generate_report"] or options["review"]
+    first = ["change-summary"] if is_document and not options["shape_only"] else []
+    return list(dict.fromkeys([*first, *chosen(options)]))
 
 
 def _ordered(report: Report) -> Report:
     from msgspec.structs import replace
 
-    from ..render.order import by_magnitude
+    from difflens.render.report.order import by_magnitude
 
     return replace(report, tensors=by_magnitude(report.tensors))
 
 
-def _warn(text: str) -> None:
-    from ..escape import for_terminal
+def document_flags(command: Command) -> Command:
+    """Add the options that choose how a report is written."""
+    for option in (
+        click.option(
+            "--review-friendly",
+            "review",
+            is_flag=True,
+            help="Show at most ten findings, the most important first.",
+        ),
+        click.option(
+            "--include-charts",
+            "charts",
+            is_flag=True,
+            help="Add charts to the page: every tensor as a dot.",
+        ),
+        click.option(
+            "--generate-report",
+            is_flag=True,
+            help=f"Also write one self-contained page, to --out or {PAGE}.",
+        ),
+        click.option(
+            "--markdown-output",
+            "markdown",
+            is_flag=True,
+            help="Write Markdown, as -o markdown does.",
+        ),
+    ):
+        command = option(command)
+    return command
 
-    sys.stderr.write(f"difflens: warning: {for_terminal(text, 1000)}\n")
+
+def settle_output(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the renderer that was asked for; raise if there is none."""
+    from difflens.render.diffs import renderer
+
+    output, page = options["output"], options["generate_report"]
+    if options["markdown"]:
+        if output not in {"cli", "markdown"}:
+            raise click.UsageError(f"--markdown-output and -o {output}: name one")
+        output = "markdown"
+    if options["charts"]:
+        page = page or output != "html"
+    _ = renderer[output]
+    return options | {"output": output, "generate_report": page}
+
+
+def show(report: Report, options: dict[str, Any]) -> None:
+    """Render a report as asked, and write it where asked."""
+    from ._output import emit
+
+    if options["generate_report"] and options["output"] != "html":
+        _page(report, options)
+        options = options | {"out": None}
+    if not options["quiet"]:
+        emit(rendered(report, options), options["out"])
+
+
+def _page(report: Report, options: dict[str, Any]) -> None:
+    from ._output import emit
+
+    where = options["out"] or PAGE
+    emit(rendered(report, options | {"output": "html", "brief": False}), where)
+    if not options["quiet"]:
+        sys.stderr.write(f"difflens: the report is in {where}\n")
+
+
+def rendered(report: Report, options: dict[str, Any]) -> str:
+    """Render a report as asked."""
+    from difflens.core.escape import for_terminal
+    from difflens.render.diffs import renderer
+
+    from ._output import view
+
+    if options["brief"]:
+        names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
+        if report.verdict.word == "nothing_to_compare":
+            return f"Files {names} hold no tensors: nothing to compare\n"
+        return f"Files {names} differ\n" if report.verdict.differs else ""
+    how = view(
+        color="never" if options["no_color"] else options["color"],
+        stats=options["stats"],
+        verbose=options["verbose"],
+        to_file=options["out"] is not None,
+        review=options["review"],
+        charts=options["charts"],
+    )
+    return renderer[options["output"]].plugin(report, how)

@@ -1,4 +1,4 @@
-"""What may be handed in beside two models, as options of `diff`."""
+"""Evidence beside two models, as options of `diff`."""
 
 from __future__ import annotations
 
@@ -8,72 +8,119 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ._analyses import chosen
-from ._options import FilePath, limits_of
+from ._options import FilePath, direction_option, limits_of, read_policy, with_direction
 
 if TYPE_CHECKING:
-    from ..evidences import Evidence
-    from ..records import Policy
+    from difflens.core.policy import Policy
+    from difflens.diffs.evidence.records import Evidence
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # By the name in `gather`: the option, and what to say of it.
 _SIDES = {
-    "config": ("config", "config.json of the left (right) model."),
-    "metrics": ("metrics", "JSON object of metric to number."),
-    "evals": ("eval", "Per-example results, CSV or JSONL: id, score[, cluster][, metric]."),
-    "latency": ("latency", "Latencies: one number a line, or a CSV column ms."),
+    "config": ("config", "config.json of LEFT."),
+    "metrics": ("metrics", "Metrics of LEFT: a JSON object of names and numbers."),
+    "evals": ("eval", "Results per example, CSV or JSONL: id, score[, cluster][, metric]."),
+    "latency": ("latency", "Latencies in milliseconds: one per line, or a CSV column ms."),
     "tokens": ("tokenizer", "tokenizer.json, vocab.json, vocab.txt, or their folder."),
-    "optimizer": ("optimizer", "optimizer.pt, or a checkpoint that holds the optimiser."),
+    "optimizer": ("optimizer", "optimizer.pt, or a checkpoint that holds the optimiser state."),
 }
 _FILES = {
-    "history": "Past versions of metrics, CSV: version, metric, value[, time].",
-    "log": "Training log: trainer_state.json, or CSV or JSONL with step and columns.",
+    "history": "Metrics of past versions, CSV: version, metric, value[, time].",
+    "log": "Training log: trainer_state.json, or CSV or JSONL with a column step.",
     "gradients": "Gradient norms: a run folder, or CSV or JSONL with step, layer, norm.",
     "runs": "Table of runs: hyper-parameters and outcomes.",
-    "base": "The common ancestor of both models.",
-    "policy": "TOML: thresholds, margins, budgets; `difflens policy` prints all.",
-    "sample": "Sample inputs, npz, for what needs activations.",
+    "base": "The model that both models come from.",
+    "sample": "Sample inputs, npz, for analyses that run the models.",
 }
-_NAMES = (*(f"{kind}_{side}" for kind in _SIDES for side in ("left", "right")), *_FILES,
-          "checkpoints", "model_code", "measure_hardware", "alert_mode")  # fmt: skip
+_SETTINGS = ("policy", "alert_mode", "is_lower")  # how to judge, which is no evidence
+_NAMES = (
+    *(f"{kind}_{side}" for kind in _SIDES for side in ("left", "right")),
+    *_FILES,
+    "checkpoints",
+    "model_code",
+    "measure_hardware",
+    *_SETTINGS,
+)
+_COMPARED = ("config_left", "config_right")  # what the comparison itself looks at
 _ALERTS = "alert_on_degradation"
 
 
 def evidence_options(command: Command) -> Command:
     """Add an option for every kind of evidence."""
     options = [
-        click.option("--checkpoint", "checkpoints", multiple=True, type=FilePath(), metavar="FILE",
-                     help="A further checkpoint of the run, between LEFT and RIGHT; repeatable."),
+        click.option(
+            "--checkpoint",
+            "checkpoints",
+            multiple=True,
+            type=FilePath(),
+            metavar="FILE",
+            help="Another checkpoint of the run, between LEFT and RIGHT; repeatable.",
+        ),
         *_file_options(),
-        click.option("--model-code", metavar="MODULE:CALLABLE",
-                     help="Code that gives a runnable model of a path; runs in its own process."),
-        click.option("--alert-mode", type=click.Choice(["limit", "point"]),
-                     help="Alert when the confidence limit crosses, or the value itself."),
-        click.option("--measure-hardware", is_flag=True,
-                     help="Time this machine for a moment, for estimates of speed."),
-        click.option("--no-discovery", is_flag=True, help="Use nothing but what is named here."),
-    ]  # fmt: skip
+        click.option(
+            "--policy",
+            type=FilePath(),
+            metavar="FILE",
+            help="Thresholds, margins and budgets, TOML; `difflens policy` prints all.",
+        ),
+        direction_option,
+        click.option(
+            "--model-code",
+            metavar="MODULE:CALLABLE",
+            help="Code that loads a model from a path, run in a process of its own.",
+        ),
+        click.option(
+            "--alert-mode",
+            type=click.Choice(["limit", "point"]),
+            help="Alert if the confidence limit crosses the line, or if the value does.",
+        ),
+        click.option(
+            "--measure-hardware",
+            is_flag=True,
+            help="Time this machine for a moment, to estimate speed.",
+        ),
+        click.option(
+            "--no-discovery",
+            is_flag=True,
+            help="Use only the evidence that is named; search none beside the models.",
+        ),
+    ]
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def _file_options() -> list[Callable[[Command], Command]]:
-    pairs = [(f"--{option}-{side}", f"{kind}_{side}", text if side == "left" else "The same.")
-             for kind, (option, text) in _SIDES.items() for side in ("left", "right")]  # fmt: skip
+    pairs = [
+        (f"--{option}-{side}", f"{kind}_{side}", text if side == "left" else "The same of RIGHT.")
+        for kind, (option, text) in _SIDES.items()
+        for side in ("left", "right")
+    ]
     lone = [(f"--{name}", name, text) for name, text in _FILES.items()]
-    return [click.option(flag, name, type=FilePath(), metavar="FILE", help=text)
-            for flag, name, text in (*pairs, *lone)]  # fmt: skip
+    return [
+        click.option(flag, name, type=FilePath(), metavar="FILE", help=text)
+        for flag, name, text in (*pairs, *lone)
+    ]
+
+
+def evidence_names() -> set[str]:
+    """Name the options that bring evidence, and those that say where it comes from."""
+    return {*_NAMES, "no_discovery"}.difference(_SETTINGS)
 
 
 def named(options: dict[str, Any]) -> list[str]:
     """List the kinds of evidence that were named."""
-    return [name for name in _NAMES if options.get(name)]
+    return [
+        name
+        for name in _NAMES
+        if options.get(name) or (name == "is_lower" and options[name] is False)
+    ]
 
 
 def refuse_for_folders(options: dict[str, Any]) -> None:
     """Refuse evidence with -r: it is about one pair; thresholds hold for all of them."""
-    about = [name for name in named(options) if name not in ("policy", "alert_mode")]
+    about = [name for name in named(options) if name not in _SETTINGS]
     if about:
         raise click.UsageError(
             "evidence is about one pair of models: leave -r out, or the evidence"
@@ -82,8 +129,11 @@ def refuse_for_folders(options: dict[str, Any]) -> None:
 
 def refuse_unused(options: dict[str, Any]) -> None:
     """Refuse evidence that nothing would look at."""
-    if named(options):
-        flag = named(options)[0].replace("_", "-").replace("evals", "eval")
+    about = [name for name in named(options) if name not in _COMPARED]
+    if about:
+        flag = about[0].replace("_", "-").replace("evals", "eval")
+        way = "lower-is-better" if options["is_lower"] else "higher-is-better"
+        flag = flag.replace("is-lower", way)
         flag = flag.replace("tokens", "tokenizer").replace("checkpoints", "checkpoint")
         raise click.UsageError(f"--{flag} is for analyses: name one, or --all-analyses")
 
@@ -95,15 +145,14 @@ def gathered(left: str, right: str, options: dict[str, Any]) -> tuple[Evidence, 
     """
     from msgspec.structs import replace
 
-    from ..evidences import Evidence
-    from ..gathering import gather
-    from ..records import Policy
+    from difflens.core.policy import Policy
+    from difflens.diffs.evidence.gather import gather
+    from difflens.diffs.evidence.records import Evidence
 
     if not chosen(options) and not named(options):
         return Evidence(), Policy()
     policy = _policy(options)
-    files = {name: options[name] for name in _NAMES
-             if name not in ("policy", "alert_mode", "checkpoints")}  # fmt: skip
+    files = {name: options[name] for name in _NAMES if name not in (*_SETTINGS, "checkpoints")}
     evidence = gather(
         left,
         right,
@@ -122,14 +171,11 @@ def gathered(left: str, right: str, options: dict[str, Any]) -> tuple[Evidence, 
 def _policy(options: dict[str, Any]) -> Policy:
     from msgspec.structs import replace
 
-    from ..evidence.policy import policy
-    from ..records import Policy
-    from ._policy import known
-
-    path, mode = options["policy"], options["alert_mode"]
-    limits = limits_of(options["limits"])
-    found = policy(path, known(), limits) if path else Policy()
+    policy, mode = (
+        read_policy(options["policy"], limits_of(options["limits"])),
+        options["alert_mode"],
+    )
     if mode:
-        alerts = found.thresholds.get(_ALERTS, {}) | {"mode": mode}
-        found = replace(found, thresholds=found.thresholds | {_ALERTS: alerts})
-    return found
+        alerts = policy.thresholds.get(_ALERTS, {}) | {"mode": mode}
+        policy = replace(policy, thresholds=policy.thresholds | {_ALERTS: alerts})
+    return with_direction(policy, options)

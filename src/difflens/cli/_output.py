@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import OutputError
-from ..records import View
+from difflens.core.errors import OutputError
+from difflens.core.escape import for_terminal
+from difflens.core.records import View
+from difflens.core.terminal import PLAIN
 
 _NARROW, _WIDE = 40, 200
 
@@ -25,7 +27,7 @@ def emit(text: str, out: str | None) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
         _write_through(target, text)
         return
-    from ..whole import whole_file
+    from difflens.core.whole_file import whole_file
 
     with whole_file(out) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
@@ -40,7 +42,7 @@ def _print(text: str) -> None:
         sys.stdout.flush()
         return
     # PYTHONUNBUFFERED: Python itself would drop in silence what a pipe or a disk did not take.
-    rest = memoryview(text.encode(sys.stdout.encoding, "backslashreplace"))
+    rest = memoryview(text.encode(sys.stdout.encoding, PLAIN))
     while rest:
         rest = rest[raw.write(rest) or 0 :]
 
@@ -50,6 +52,11 @@ def _write_through(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise OutputError((error.strerror or str(error)).lower(), where=str(target)) from error
+
+
+def warn(text: str) -> None:
+    """Write a warning to stderr."""
+    sys.stderr.write(f"difflens: warning: {for_terminal(text, 1000)}\n")
 
 
 def view(*, color: str, to_file: bool, **how: Any) -> View:

@@ -14,7 +14,7 @@ _PATIENCE = 0.5  # seconds before a bar is worth the import of rich
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Bar | None]:
-    """Give a bar that is told the bytes just done; None where no one watches."""
+    """Yield a bar that is told the bytes just done; None if no one watches."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -81,7 +81,7 @@ class Bar:
 
 
 def size_on_disk(path: str) -> int:
-    """Guess how many bytes reading a model will take; 0 where nothing can be said."""
+    """Guess how many bytes reading a model will take; 0 if nothing can be said."""
     where = Path(path)
     try:
         files = [where] if where.is_file() else list(where.glob("*.*"))

@@ -1,23 +1,23 @@
-"""What every command on versions shares: where the store is, and how results are shown."""
+"""What the commands on versions share: the store, the policy, and how results are shown."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ._options import FilePath
+from ._options import FilePath, read_policy, with_direction
+from ._output import warn
 
 if TYPE_CHECKING:
-    from ..debugger import DifferentialDebugger
-    from ..kept import Kept
-    from ..records import Policy
-    from ..render.versions.document import Document
-    from ..store.database import Database
+    from difflens.core.kept import Kept
+    from difflens.core.policy import Policy
+    from difflens.render.document.document import Document
+    from difflens.versions.store.database import Database
+    from difflens.versions.story import DifferentialDebugger
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,21 +35,39 @@ def store_option(command: Command) -> Command:
 
 
 def result_options(*outputs: str) -> Callable[[Command], Command]:
-    """Add how a result is written, and where to."""
+    """Add the options for how and where a result is written."""
 
     def add(command: Command) -> Command:
         for option in (
-            click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks."),
-            click.option("--out", type=FilePath(), metavar="FILE",
-                         help="Write the result there instead of stdout."),
-            click.option("--no-color", is_flag=True, help="The same as --color never."),
-            click.option("--color", type=click.Choice(["auto", "always", "never"]),
-                         default="auto", show_default=True,
-                         help="When to colour; NO_COLOR and FORCE_COLOR are heard."),
-            click.option("-v", "--verbose", is_flag=True, help="Tell what only few need."),
-            click.option("-o", "--output", type=click.Choice(outputs), default="cli",
-                         show_default=True),
-        ):  # fmt: skip
+            click.option(
+                "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+            ),
+            click.option(
+                "--out",
+                type=FilePath(),
+                metavar="FILE",
+                help="Write the result to FILE instead of stdout.",
+            ),
+            click.option("--no-color", is_flag=True, help="Use no colour, as --color never does."),
+            click.option(
+                "--color",
+                type=click.Choice(["auto", "always", "never"]),
+                default="auto",
+                show_default=True,
+                help="Use colour; auto follows the terminal, NO_COLOR and FORCE_COLOR.",
+            ),
+            click.option(
+                "-v", "--verbose", is_flag=True, help="Show details that most readers do not need."
+            ),
+            click.option(
+                "-o",
+                "--output",
+                type=click.Choice(outputs),
+                default="cli",
+                show_default=True,
+                help="Write text, a document or data.",
+            ),
+        ):
             command = option(command)
         return command
 
@@ -57,15 +75,15 @@ def result_options(*outputs: str) -> Callable[[Command], Command]:
 
 
 def url_of(options: dict[str, Any]) -> str:
-    """Say which store is meant: the option, the environment, or the one in this folder."""
-    from ..store import DEFAULT_STORE
+    """Return the store to use: that of the option, of the environment, or of this folder."""
+    from difflens.versions.store import DEFAULT_STORE
 
     return options["store"] or os.environ.get(VARIABLE) or DEFAULT_STORE
 
 
 def opened(options: dict[str, Any], *, create: bool = False) -> Database:
-    """Open the store; one that is not there is made only where something is to be kept."""
-    from ..store import open_store
+    """Open the store; a missing one is created only if `create`."""
+    from difflens.versions.store import open_store
 
     store = open_store(url_of(options), create=create)
     for warning in store.warnings:
@@ -75,8 +93,8 @@ def opened(options: dict[str, Any], *, create: bool = False) -> Database:
 
 @contextmanager
 def existing(options: dict[str, Any]) -> Iterator[Database | None]:
-    """Open the store that was named, or the one that is there; None where there is none."""
-    from ..store.places import place_of
+    """Open the store that was named, or the one that is there; None if there is none."""
+    from difflens.versions.store.connections import place_of
 
     path = place_of(url_of(options)).path
     if options["store"] is None and path is not None and not path.exists():
@@ -86,16 +104,9 @@ def existing(options: dict[str, Any]) -> Iterator[Database | None]:
         yield store
 
 
-def warn(text: str) -> None:
-    """Tell a warning on stderr."""
-    from ..escape import for_terminal
-
-    sys.stderr.write(f"difflens: warning: {for_terminal(text, 1000)}\n")
-
-
 def show(result: Kept, layout: Callable[[Any], Document], options: dict[str, Any]) -> None:
-    """Write a result as asked; its warnings go to stderr, whatever the output."""
-    from ..render.versions import rendered
+    """Write a result in the wanted form; its warnings go to stderr."""
+    from difflens.render.document.written import rendered
 
     for warning in getattr(result, "warnings", ()):
         warn(warning)
@@ -103,14 +114,14 @@ def show(result: Kept, layout: Callable[[Any], Document], options: dict[str, Any
 
 
 def emit(text: str, options: dict[str, Any]) -> None:
-    """Write a text where asked."""
+    """Write a text to --out, or to stdout."""
     from ._output import emit as write
 
     write(text, options["out"])
 
 
 def view_of(options: dict[str, Any]) -> Any:
-    """Decide how to show."""
+    """Decide on colour, width and detail."""
     from ._output import view
 
     return view(
@@ -122,8 +133,8 @@ def view_of(options: dict[str, Any]) -> Any:
 
 @contextmanager
 def debugger(options: dict[str, Any]) -> Iterator[DifferentialDebugger]:
-    """Give a debugger on the store that is meant, judging by the policy that was named."""
-    from ..debugger import DifferentialDebugger
+    """Yield a debugger on the chosen store, with the chosen policy."""
+    from difflens.versions.story import DifferentialDebugger
 
     with opened(options) as store:
         yield DifferentialDebugger(store=store, policy=policy_of(options))
@@ -135,17 +146,10 @@ def policy_option(command: Command) -> Command:
         "--policy",
         type=FilePath(),
         metavar="FILE",
-        help="TOML: directions, margins and limits of metrics; `difflens policy` prints all.",
+        help="Thresholds, directions and margins, TOML; `difflens policy` prints all.",
     )(command)
 
 
 def policy_of(options: dict[str, Any]) -> Policy:
-    """Read the policy that was named; its defaults where none was."""
-    from ..records import Policy
-
-    if not options["policy"]:
-        return Policy()
-    from ..evidence.policy import policy
-    from ._policy import known
-
-    return policy(options["policy"], known())
+    """Read the policy that was named; its defaults if none was."""
+    return with_direction(read_policy(options["policy"]), options)

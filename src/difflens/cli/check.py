@@ -1,8 +1,7 @@
-"""`difflens check FILE...`: is it whole, is it safe, is it finite?"""
+"""`difflens check FILE...`: is it complete, safe and finite?"""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,25 +10,28 @@ from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE
 from ._options import FilePath, limits_of, shared
 
 if TYPE_CHECKING:
-    from ..records import Inspected
+    from difflens.core.records import Inspected
 
 
 @click.command(name="check")
 @click.argument("files", type=FilePath(), nargs=-1, required=True, metavar="FILE...")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
-@click.option("-o", "--output", type=click.Choice(["cli", "json"]), default="cli")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code is the answer.")
+@click.option(
+    "-o", "--output", type=click.Choice(["cli", "json"]), default="cli", help="Write text or JSON."
+)
 @shared
 def command(files: tuple[str, ...], **options: Any) -> int:
-    """Read every byte of models: whole, safe to open, and finite?
+    """Read every byte of models: are they complete, safe to open, and finite?
 
-    Exit code: 0 yes, 1 NaN, infinities or unsafe objects found, 2 unreadable or damaged.
+    Exit code: 0 yes, 1 NaN, infinities or unsafe objects were found, 2 unreadable or damaged.
     """
     return check_all(list(files), **options)
 
 
 def check_all(files: list[str], **options: Any) -> int:
     """Check one file after another; the worst of them decides the exit code."""
-    from ..errors import DifflensError
+    from difflens.core.errors import DifflensError
+
     from . import _say
     from ._output import emit
 
@@ -47,13 +49,14 @@ def check_all(files: list[str], **options: Any) -> int:
             checked.append(result)
             code = max(code, EXIT_DIFFERENT if result.nonfinite or result.refused else EXIT_SAME)
     if not options["quiet"] and checked:
-        emit(_told(checked, options), options["out"])
+        emit(_summary(checked, options), options["out"])
     return code
 
 
 def _check(path: str, options: dict[str, Any]) -> Inspected:
-    from ..escape import for_terminal
-    from ..inspection import inspect
+    from difflens.diffs.inspection import inspect
+
+    from ._output import warn
     from ._progress import progress_bar, size_on_disk
 
     with progress_bar(size_on_disk(path)) as advance:
@@ -66,11 +69,11 @@ def _check(path: str, options: dict[str, Any]) -> Inspected:
             progress=advance,
         )
     for warning in result.warnings:
-        sys.stderr.write(f"difflens: warning: {for_terminal(warning, 1000)}\n")
+        warn(warning)
     return result
 
 
-def _told(checked: list[Inspected], options: dict[str, Any]) -> str:
-    from ..render.inventory import checked_json, checked_text
+def _summary(checked: list[Inspected], options: dict[str, Any]) -> str:
+    from difflens.render.report.inventory import checked_json, checked_text
 
     return checked_json(checked) if options["output"] == "json" else checked_text(checked)

@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
+from ._options import direction_option
 from ._store import debugger, policy_option, result_options, show, store_option
 
 
 @click.command(name="compare")
 @click.argument("keys", nargs=-1, required=True, metavar="NAME[@V] NAME[@V]...")
 @policy_option
+@direction_option
 @store_option
 @result_options("cli", "json", "yaml", "markdown", "html")
 def command(keys: tuple[str, ...], **options: Any) -> None:
@@ -20,7 +22,7 @@ def command(keys: tuple[str, ...], **options: Any) -> None:
     NAME is the newest version of it, NAME@V the version V. Tests need samples (--eval, --replicates
     or --latency of `snapshot add`); of single numbers only the difference is told.
     """
-    from ..render.versions.comparison import comparison
+    from difflens.render.versions.comparison import comparison
 
     if len(keys) < 2:
         raise click.UsageError("a comparison takes two models or more")

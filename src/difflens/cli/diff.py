@@ -6,48 +6,108 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import EXIT_DIFFERENT, EXIT_SAME
-from ._analyses import analysis_flags, chosen, gate_code
-from ._evidence import evidence_options, refuse_for_folders
-from ._options import Epsilon, FilePath, shared
-from ._show import check_output, document_flags, show
+from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
+from ._analyses import GATES, analysis_flags, chosen, gate_code, sections
+from ._compare import compare, document_flags, rendered, settle_output, show
+from ._evidence import evidence_names, evidence_options, refuse_for_folders
+from ._options import Epsilon, FilePath, Sectioned, shared
 
 if TYPE_CHECKING:
-    from ..records import Report
+    from difflens.core.records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
+_COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
+    threads limits"""
+_OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
+    markdown color no_color"""
+_JUDGING = "policy alert_mode is_lower exit_zero"
+_EXAMPLES = (
+    "difflens diff base.safetensors tuned.safetensors --change-summary",
+    "difflens diff base.safetensors tuned.safetensors -o html --out page.html",
+    "difflens diff hf-folder model.gguf --verify-conversion",
+    "difflens diff old new --regression-test --eval-left old.csv --eval-right new.csv",
+)
+
+
+def _sections() -> dict[str, set[str]]:
+    """Return the sections of the help, each with the names of its options."""
+    analyses = sections()
+    gates = analyses.pop(GATES) | set(_JUDGING.split())
+    return {
+        "Comparing": set(_COMPARING.split()),
+        "Output": set(_OUTPUT.split()),
+        **analyses,
+        "Evidence, if it is not found beside the models": evidence_names(),
+        GATES: gates,
+    }
 
 
 def _output(_context: click.Context, _option: click.Parameter, name: str) -> str:
     return _ALIASES.get(name, name)
 
 
-@click.command(name="diff")
+@click.command(name="diff", cls=Sectioned, sections=_sections(), examples=_EXAMPLES)
 @click.argument("left", type=FilePath())
 @click.argument("right", type=FilePath(), required=False)
-@click.option("-o", "--output", default="cli", callback=_output, help=(
-    "cli (also: text, diffai), json, full-json, yaml, csv, markdown, html."
-))  # fmt: skip
-@click.option("--stats", is_flag=True, help="Per changed tensor: mean=a->b, std=c->d.")
-@click.option("--epsilon", type=Epsilon(0), default=0.0, metavar="X",
-              help="Count an element as changed only if it moved by more than X.")  # fmt: skip
-@click.option("--path", metavar="TEXT", help="Only tensors whose name contains TEXT.")
-@click.option("--ignore-keys-regex", "ignore", metavar="RE",
-              help="Leave out tensors whose name RE finds a match in.")  # fmt: skip
-@click.option("--match", type=click.Choice(["exact", "auto"]), default="auto", show_default=True,
-              help="Pair by exact names, or see through prefixes too.")  # fmt: skip
-@click.option("--shape-only", is_flag=True, help="Names, shapes, dtypes: read headers alone.")
-@click.option("--verify-conversion", is_flag=True,
-              help="Ask only this: is it the same model, in whatever format?")  # fmt: skip
-@click.option("--sort-by-change-magnitude", "by_magnitude", is_flag=True,
-              help="Largest relative change first.")  # fmt: skip
-@click.option("--check", is_flag=True, help="Verify the files and compare nothing.")
-@click.option("-r", "--recursive", is_flag=True, help="Compare folders of models, file by file.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells.")
-@click.option("--brief", is_flag=True, help="Say only whether they differ.")
-@click.option("-v", "--verbose", is_flag=True, help="Fold nothing.")
-@click.option("--exit-zero", is_flag=True, help="Exit 0 unless there is trouble.")
-@click.option("--stream", is_flag=True, hidden=True, help="Accepted: streaming is always on.")
+@click.option(
+    "-o",
+    "--output",
+    default="cli",
+    callback=_output,
+    metavar="NAME",
+    help="Write as cli (or text, diffai), json, full-json, yaml, csv, markdown or html.",
+)
+@click.option(
+    "--stats", is_flag=True, help="Show mean and standard deviation of each changed tensor."
+)
+@click.option(
+    "--epsilon",
+    type=Epsilon(0),
+    default=0.0,
+    metavar="X",
+    help="Count an element as changed only if it moved by more than X.",
+)
+@click.option("--path", metavar="TEXT", help="Compare only tensors whose name contains TEXT.")
+@click.option(
+    "--ignore-keys-regex",
+    "ignore",
+    metavar="RE",
+    help="Leave out tensors whose name contains a match of RE.",
+)
+@click.option(
+    "--match",
+    type=click.Choice(["exact", "auto"]),
+    default="auto",
+    show_default=True,
+    help="Pair tensors by exact name, or ignore prefixes such as `module.` too.",
+)
+@click.option(
+    "--shape-only", is_flag=True, help="Compare names, shapes and dtypes; read headers only."
+)
+@click.option(
+    "--verify-conversion",
+    is_flag=True,
+    help="Check that both are the same model, in whatever format.",
+)
+@click.option(
+    "--sort-by-change-magnitude",
+    "by_magnitude",
+    is_flag=True,
+    help="List the largest relative change first.",
+)
+@click.option("--check", is_flag=True, help="Verify the files instead of comparing them.")
+@click.option(
+    "-r", "--recursive", is_flag=True, help="Compare two folders of models, file by file."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code is the answer.")
+@click.option("--brief", is_flag=True, help="Print only whether the models differ.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every line; fold none.")
+@click.option(
+    "--exit-zero", is_flag=True, help="Exit with 0 even if something differs; trouble is still 2."
+)
+@click.option(
+    "--stream", is_flag=True, hidden=True, help="Accepted and ignored: streaming is always on."
+)
 @document_flags
 @analysis_flags
 @evidence_options
@@ -67,25 +127,140 @@ def command(left: str, right: str | None, **options: Any) -> int:
         raise click.UsageError("RIGHT is missing: a diff takes two models")
     if options["verify_conversion"] and options["shape_only"]:
         raise click.UsageError("--verify-conversion reads values: leave --shape-only out")
-    check_output(options)
+    options = settle_output(options)
     if options["recursive"]:
-        from ._recursive import compare_folders
-
         refuse_for_folders(options)
         code = compare_folders(left, right, options)
     else:
-        from ._compare import compare
+        from difflens.core.errors import DifflensError
 
         compared = compare(left, right, options)
         show(compared, options)
         code = exit_code(compared, options)
+        if code == EXIT_TROUBLE and is_empty(compared):
+            _say(
+                DifflensError(
+                    "nothing to compare: neither side holds a tensor",
+                    hint="name files that hold weights",
+                )
+            )
     return EXIT_SAME if options["exit_zero"] and code == EXIT_DIFFERENT else code
 
 
 def exit_code(report: Report, options: dict[str, Any]) -> int:
-    """Give the worst of the gates that were named, or whether anything differs."""
+    """Return the worst of the gates that were named, or whether anything differs."""
     if chosen(options):
         code = gate_code(report.analyses, options)
         if code is not None:
             return code
+    if is_empty(report):
+        return EXIT_TROUBLE
     return EXIT_DIFFERENT if report.verdict.differs else EXIT_SAME
+
+
+def is_empty(report: Report) -> bool:
+    """Does neither side hold a tensor, so that nothing was compared?"""
+    return report.verdict.word == "nothing_to_compare"
+
+
+def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
+    """Compare every model both folders hold, and name those only one holds."""
+    from pathlib import Path
+
+    from difflens.core.errors import DifflensError, ModelError, UnknownFormat
+    from difflens.models.folders.listing import model_files
+
+    from ._output import emit
+
+    if options["output"] in {"html", "markdown"} or options["generate_report"]:
+        raise click.UsageError("a report is about one pair: name the two models")
+    names = [set(model_files(left)), set(model_files(right))]
+    if not names[0] | names[1]:
+        raise UnknownFormat(left, f"neither it nor {right} holds a model")
+    code, compared = EXIT_SAME, 0
+    parts: dict[str, Any] = {}
+    for name in sorted(names[0] | names[1]):
+        if not (name in names[0] and name in names[1]):
+            parts[name] = None if name in names[0] else False
+            code = max(code, EXIT_DIFFERENT)
+            continue
+        try:
+            report = compare(str(Path(left) / name), str(Path(right) / name), options)
+        except ModelError as error:  # the others can still be compared; the exit code tells
+            _say(error)
+            code = EXIT_TROUBLE
+        else:
+            parts[name] = rendered(report, options)
+            if not is_empty(report):  # such as training_args.bin beside the weights
+                compared += 1
+                code = max(code, exit_code(report, options))
+    if not options["quiet"] and parts:
+        emit(_joined(left, right, parts, options), options["out"])
+    if not compared and code == EXIT_SAME:
+        _say(DifflensError("nothing to compare: no pair of files holds a tensor", where=left))
+        return EXIT_TROUBLE
+    return code
+
+
+def _joined(left: str, right: str, parts: dict[str, Any], options: dict[str, Any]) -> str:
+    """Put the models' results together: text after text, or one document of them all."""
+    output = options["output"]
+    if options["brief"] or output == "cli":
+        return _text(left, right, parts, brief=options["brief"])
+    if output == "csv":
+        return _csv(parts)
+    import json
+
+    if output == "yaml":
+        import yaml
+
+        documents = {name: _parsed(text, name, yaml.safe_load) for name, text in parts.items()}
+        return yaml.safe_dump(documents, sort_keys=False)
+    documents = {name: _parsed(text, name, json.loads) for name, text in parts.items()}
+    return json.dumps(documents, indent=1).replace("\x7f", "\\u007f")
+
+
+def _parsed(text: Any, name: str, parse: Any) -> Any:
+    """Read a result again; a model that only one side has is one row."""
+    if isinstance(text, str):
+        return parse(text)
+    return [{"ModelRemoved" if text is None else "ModelAdded": [name]}]
+
+
+def _text(left: str, right: str, parts: dict[str, Any], *, brief: bool) -> str:
+    from difflens.core.escape import for_terminal
+
+    shown = []
+    for name, text in parts.items():
+        label = for_terminal(name)
+        if isinstance(text, str):
+            shown.append(text if brief else f"== {label}\n{text}")
+        else:
+            side = for_terminal(left if text is None else right)
+            shown.append(f"Only in {side}: {label}\n")
+    return ("" if brief else "\n").join(shown)
+
+
+def _csv(parts: dict[str, Any]) -> str:
+    import csv
+    import io
+
+    from difflens.core.escape import for_csv
+    from difflens.render.diffs.csv import COLUMNS
+    from difflens.render.report.rows import FIGURES
+
+    out = io.StringIO()
+    tables = {
+        name: list(csv.DictReader(io.StringIO(text, newline="")))
+        if isinstance(text, str)
+        else [{"kind": "model removed" if text is None else "model added"}]
+        for name, text in parts.items()
+    }
+    found = [key for rows in tables.values() for row in rows for key in row]
+    # Two models may have been measured by different measures: every column once, ours first.
+    columns = dict.fromkeys(["file", *COLUMNS, *FIGURES, *found])
+    writer = csv.DictWriter(out, list(columns), restval="", lineterminator="\n")
+    writer.writeheader()
+    for name, rows in tables.items():
+        writer.writerows({"file": for_csv(name), **row} for row in rows)
+    return out.getvalue()

@@ -11,24 +11,39 @@ _FORMATS = ("csv", "json", "parquet", "tensorboard", "run")
 
 @click.command(name="export")
 @click.argument("run", metavar="RUN", type=FilePath())
-@click.option("--to", "to", required=True, type=click.Choice(_FORMATS),
-              help="The format; tensorboard and run are folders.")  # fmt: skip
-@click.option("--out", required=True, type=FilePath(), metavar="PATH",
-              help="The file or folder to write; it appears whole or not at all.")  # fmt: skip
-@click.option("--rank", type=click.IntRange(0), metavar="N",
-              help="Of a run of several ranks, which one; default: the first.")  # fmt: skip
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
+@click.option(
+    "--to",
+    "to",
+    required=True,
+    type=click.Choice(_FORMATS),
+    help="Write this format; tensorboard and run are folders.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=FilePath(),
+    metavar="PATH",
+    help="Write this file or folder; it appears complete or not at all.",
+)
+@click.option(
+    "--rank",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Write this rank of a run of several; the default is the first.",
+)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def command(run: str, to: str, out: str, rank: int | None) -> None:
     """Write the frames of RUN to a file or folder.
 
     RUN is a run folder, what this command wrote, or a log of another program: CSV, JSONL,
     trainer_state.json, TensorBoard. `--to run` makes a run folder of it. What is damaged is left
-    out and told on stderr.
+    out and reported on stderr.
     """
-    from ..escape import for_terminal
-    from ..history import open_run
-    from ..history.exports import export_run
-    from ._store import warn
+    from difflens.core.escape import for_terminal
+    from difflens.training.history import open_run
+    from difflens.training.history.exports import export_run
+
+    from ._output import warn
 
     source = open_run(run, rank)
     try:
@@ -36,7 +51,9 @@ def command(run: str, to: str, out: str, rank: int | None) -> None:
         for damage in source.damage:
             warn(f"{run}: {damage}")
         if source.tail_bytes:
-            warn(f"{run}: {source.tail_bytes} bytes at the end are not whole, they were left out")
+            warn(f"{run}: {source.tail_bytes} bytes at the end are incomplete and were left out")
     finally:
         source.close()
-    click.echo(f"wrote {frames:,} frames to {for_terminal(out, 1000)}")
+    click.echo(
+        f"wrote {frames:,} {'frame' if frames == 1 else 'frames'} to {for_terminal(out, 1000)}"
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -11,10 +13,10 @@ from . import EXIT_SAME
 from ._options import Epsilon, FilePath
 
 if TYPE_CHECKING:
-    from ..flow.animator import GradientFlowAnimator
-    from ..flow.text import Paint
-    from ..flow_results import FlowPicture, GradientFlowConfig
-    from ..history.history import History
+    from difflens.training.flow.animator import GradientFlowAnimator
+    from difflens.training.flow.text import Paint
+    from difflens.training.history.history import History
+    from difflens.training.records.flow import FlowPicture, GradientFlowConfig
 
 _MOST_CELLS = 250_000  # lines of JSON or CSV that are written without being asked for more
 _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
@@ -28,6 +30,7 @@ _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
     type=click.Choice(["ascii", "json", "csv", "html"]),
     default="ascii",
     show_default=True,
+    help="Draw text, or write data or a page.",
 )
 @click.option("--animate", is_flag=True, help="Play it step by step in the terminal.")
 @click.option(
@@ -36,34 +39,34 @@ _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
     default=10,
     show_default=True,
     metavar="N",
-    help="Columns a second with --animate.",
+    help="Play N columns per second with --animate.",
 )
 @click.option(
     "--field",
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="What is drawn: grad_rms, grad_l2, grad_mean_abs, update_ratio, weight_l2, ...",
+    help="Draw this field: grad_rms, grad_l2, grad_mean_abs, update_ratio, weight_l2, ...",
 )
 @click.option(
     "--scale",
     type=click.Choice(["global", "layer", "frame"]),
     default="global",
     show_default=True,
-    help="What a shade means: the same for all, or for one of them.",
+    help="Give a shade one meaning everywhere, per layer or per frame.",
 )
 @click.option(
     "--order",
     type=click.Choice(["network", "natural"]),
     default="network",
     show_default=True,
-    help="Layers as the network runs, or by name.",
+    help="Order layers as the network runs, or by name.",
 )
 @click.option(
     "--layers",
     metavar="PATTERN",
     default="",
-    help="Only layers whose name contains this, or matches it with * and ?.",
+    help="Draw only layers whose name contains or matches PATTERN (* and ?).",
 )
 @click.option(
     "--rows",
@@ -71,13 +74,13 @@ _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
     default=40,
     show_default=True,
     metavar="N",
-    help="Most layers in the text, the most alarming among them; 0 is all.",
+    help="Draw at most N layers, the most alarming among them; 0 is all.",
 )
 @click.option(
     "--columns",
     type=click.IntRange(0),
     metavar="N",
-    help="Most columns; neighbours are merged, extremes stay.",
+    help="Draw at most N columns; neighbours are merged, extremes stay.",
 )
 @click.option(
     "--vanishing",
@@ -85,7 +88,7 @@ _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
     default=1e-7,
     show_default=True,
     metavar="X",
-    help="Mean |g| below which a layer vanishes.",
+    help="Mark layers whose mean |g| is below X as vanishing.",
 )
 @click.option(
     "--exploding",
@@ -93,28 +96,28 @@ _PAGE_COLUMNS, _PLAYED_COLUMNS = 1000, 300
     default=1e3,
     show_default=True,
     metavar="X",
-    help="Max |g| above which a layer explodes.",
+    help="Mark layers whose largest |g| is above X as exploding.",
 )
-@click.option("--rank", type=click.IntRange(0), metavar="N", help="Which rank of the run.")
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Draw this rank of the run.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="When to colour; NO_COLOR and FORCE_COLOR are heard.",
+    help="Use colour; auto follows the terminal, NO_COLOR and FORCE_COLOR.",
 )
-@click.option("--no-color", is_flag=True, help="The same as --color never.")
+@click.option("--no-color", is_flag=True, help="Use no colour, as --color never does.")
 @click.option(
-    "--out", type=FilePath(), metavar="FILE", help="Write the result there instead of stdout."
+    "--out", type=FilePath(), metavar="FILE", help="Write the result to FILE instead of stdout."
 )
-@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")  # fmt: skip
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def command(run: str, **options: Any) -> int:
     """Show the gradients of RUN: layers down, steps to the right.
 
     RUN is a run folder, a log that can be read as one, or what a GradientFlowAnimator exported as
     JSON.
     """
-    from ..flow_results import GradientFlowConfig
+    from difflens.training.records.flow import GradientFlowConfig
 
     if options["animate"] and options["output"] not in {"ascii", "html"}:
         raise click.UsageError(f"--animate and -o {options['output']}: name one")
@@ -141,8 +144,9 @@ class _Run:
     """A recorded run."""
 
     def __init__(self, run: str, options: dict[str, Any], config: GradientFlowConfig) -> None:
-        from ..history import read_history
-        from ._store import warn
+        from difflens.training.history import read_history
+
+        from ._output import warn
 
         self.history: History = read_history(run, options["rank"])
         self._options, self._config = options, config
@@ -153,9 +157,9 @@ class _Run:
         self.layer_count = len(self.history.info.layers)
 
     def picture(self, **how: Any) -> FlowPicture:
-        """Give the numbers of the picture."""
-        from ..errors import RunError
-        from ..flow.run import picture_of
+        """Return the numbers of the picture."""
+        from difflens.core.errors import RunError
+        from difflens.training.flow.run import picture_of
 
         wanted = {key: self._options[key] for key in ("field", "layers", "scale", "order")}
         try:
@@ -164,9 +168,10 @@ class _Run:
             raise RunError(self._run, error.reason, hint=error.hint) from error
 
     def animator(self, columns: int) -> GradientFlowAnimator:
-        """Give the frames."""
-        from ..flow.run import animator_of_run, has_rising_steps
-        from ._store import warn
+        """Return the frames."""
+        from difflens.training.flow.run import animator_of_run, has_rising_steps
+
+        from ._output import warn
 
         if not has_rising_steps(self.history):
             warn(f"{self._run}: its steps do not rise from 0 on, so frames are numbered instead")
@@ -178,7 +183,7 @@ class _Recorded:
     """What an animator exported; it was judged when it was recorded."""
 
     def __init__(self, run: str, options: dict[str, Any]) -> None:
-        from ..flow.animator import GradientFlowAnimator
+        from difflens.training.flow.animator import GradientFlowAnimator
 
         found = GradientFlowAnimator.from_json(run)
         self._animator = found.only(options["layers"]) if options["layers"] else found
@@ -188,12 +193,12 @@ class _Recorded:
         self.layer_count = len(found.layers)
 
     def picture(self, **how: Any) -> FlowPicture:
-        """Give the numbers of the picture."""
+        """Return the numbers of the picture."""
         wanted = {key: self._options[key] for key in ("field", "scale", "order")}
         return self._animator.picture(title=self.name, **wanted, **how)
 
     def animator(self, columns: int) -> GradientFlowAnimator:  # noqa: ARG002  all are there
-        """Give the frames."""
+        """Return the frames."""
         return self._animator
 
 
@@ -201,12 +206,15 @@ _Source = _Run | _Recorded
 
 
 def _ascii(shown: _Source, options: dict[str, Any]) -> None:
-    from ..flow.text import heat_map, room_for
-    from ..render.colors import painter
+    from difflens.render.document.text import painter
+    from difflens.training.flow.text import heat_map, room_for
+
     from ._output import emit, view
 
-    how = view(color="never" if options["no_color"] else options["color"],
-               to_file=options["out"] is not None)  # fmt: skip
+    how = view(
+        color="never" if options["no_color"] else options["color"],
+        to_file=options["out"] is not None,
+    )
     if options["animate"] and _plays(options):
         return _play(shown, options, how.width, painter(how.color))
     layers = shown.picture(columns=1, rows=options["rows"]).layers
@@ -216,7 +224,7 @@ def _ascii(shown: _Source, options: dict[str, Any]) -> None:
 
 
 def _plays(options: dict[str, Any]) -> bool:
-    from ._store import warn
+    from ._output import warn
 
     if options["out"] is None and sys.stdout is not None and sys.stdout.isatty():
         return True
@@ -227,8 +235,7 @@ def _plays(options: dict[str, Any]) -> bool:
 def _play(shown: _Source, options: dict[str, Any], width: int, paint: Paint) -> None:
     from shutil import get_terminal_size
 
-    from ..flow.text import moving
-    from ._animation import play
+    from difflens.training.flow.text import moving
 
     terminal = get_terminal_size()
     width = min(width, terminal.columns) - 1  # a line that wraps would be two
@@ -240,7 +247,7 @@ def _play(shown: _Source, options: dict[str, Any], width: int, paint: Paint) -> 
 
 
 def _lines(shown: _Source, options: dict[str, Any]) -> GradientFlowAnimator:
-    from ._store import warn
+    from ._output import warn
 
     asked = options["columns"]
     columns = max(50, _MOST_CELLS // max(shown.layer_count, 1)) if asked is None else asked
@@ -264,7 +271,8 @@ def _csv(shown: _Source, options: dict[str, Any]) -> None:
 
 
 def _html(shown: _Source, options: dict[str, Any]) -> None:
-    from ..render.training.flow_page import page
+    from difflens.render.training.flow_page import page
+
     from ._output import emit
 
     picture = shown.picture(columns=options["columns"] or _PAGE_COLUMNS)
@@ -273,3 +281,28 @@ def _html(shown: _Source, options: dict[str, Any]) -> None:
 
 
 _OUTPUTS = {"ascii": _ascii, "json": _json, "csv": _csv, "html": _html}
+
+
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+def play(texts: Iterable[str], stream: TextIO, per_second: float) -> None:
+    """Write each text over the one before; whatever happens, the cursor is there again.
+
+    The last one stays on the screen: nothing that was above it is touched.
+    """
+    pause, lines = 1 / per_second, 0
+    stream.write(_HIDE)
+    try:
+        due = time.monotonic()
+        for text in texts:
+            up = f"\x1b[{lines}A" if lines else ""
+            # Each line is cleared behind its end only: clearing the whole first would flicker.
+            stream.write(f"{up}\r" + text.replace("\n", "\x1b[K\n"))
+            stream.flush()
+            lines = text.count("\n")
+            due = max(due + pause, time.monotonic())
+            time.sleep(max(0.0, due - time.monotonic()))
+    finally:
+        stream.write(_SHOW)
+        stream.flush()

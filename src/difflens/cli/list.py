@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ..registry import Entry
+    from difflens.core.registry import Entry
 
 _KINDS = ("formats", "analyses", "renderers", "diagnoses", "run-formats", "exports", "sinks")
 
@@ -16,15 +16,16 @@ _KINDS = ("formats", "analyses", "renderers", "diagnoses", "run-formats", "expor
 @click.command(name="list")
 @click.argument("kind", required=False, type=click.Choice(_KINDS))
 def command(kind: str | None) -> None:
-    """List what can be read, analysed, diagnosed and written, with what each is for."""
-    from ..analyses import analysis
-    from ..diagnoses import diagnosis
-    from ..history.exports import exporter
-    from ..history.imports import importer
-    from ..render import renderer
-    from ..render.columns import Column, table_lines
-    from ..sinks import sink
-    from ..sources import source
+    """List what can be read, analysed, diagnosed and written, with its purpose."""
+    from difflens.diffs.analyses import analysis
+    from difflens.models.formats import source
+    from difflens.render.diffs import renderer
+    from difflens.render.document.text import Column, table_lines
+    from difflens.training.diagnoses import diagnosis
+    from difflens.training.history.exports import exporter
+    from difflens.training.history.imports import importer
+    from difflens.training.sinks import sink
+
     from ._output import view
 
     registries: dict[str, Iterable[Entry]] = {

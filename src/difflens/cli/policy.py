@@ -8,15 +8,17 @@ from ._options import FilePath
 
 
 @click.command(name="policy")
-@click.option("--out", type=FilePath(), metavar="FILE",
-              help="Write the result there instead of stdout.")  # fmt: skip
+@click.option(
+    "--out", type=FilePath(), metavar="FILE", help="Write the result to FILE instead of stdout."
+)
 def command(out: str | None) -> None:
-    """Print every threshold an analysis judges by, with its default and the reason for it.
+    """Print every threshold with its default and its meaning.
 
-    Change what you want to, delete the rest, and hand it in with `difflens diff --policy FILE`.
+    Change what you want, delete the rest, and pass it as `difflens diff --policy FILE`.
     """
-    from ..evidence.policy_text import policy_text
+    from difflens.diffs.evidence.policy import policy_text
+
+    from ._options import known
     from ._output import emit
-    from ._policy import known
 
     emit(policy_text(known()), out)

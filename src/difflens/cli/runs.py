@@ -16,15 +16,15 @@ from ._store import emit, result_options, view_of
 def command(folder: str, **options: Any) -> None:
     """List the runs in DIR (default: runs): state, frames, steps, the last loss, damage.
 
-    Only the head and the tail of each run are read, so that long runs are listed at once. A run
-    is running while a process holds it open; one that was killed stopped without end.
+    Only the start and the end of each run are read, so long runs are listed at once. A run is
+    running while a process has it open; a run that was killed has no end.
     """
-    from ..history.listing import run_lines
-    from ..render.training.listing import run_list
-    from ..render.versions import plain, written
+    from difflens.render.document.written import as_text, written
+    from difflens.render.training.listing import run_list
+    from difflens.training.history.listing import run_lines
 
     lines = [line.to_dict() for line in run_lines(folder)]
     if options["output"] in ("json", "yaml"):
-        emit(plain({"runs": lines}, options["output"]), options)
+        emit(as_text({"runs": lines}, options["output"]), options)
     else:
         emit(written(run_list(lines, folder), options["output"], view_of(options)), options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -12,23 +11,23 @@ from ._options import FilePath, limits_of, shared
 
 @click.command(name="show")
 @click.argument("file", type=FilePath())
-@click.option("--stats", is_flag=True, help="Read every tensor and tell mean, std, min, max.")
-@click.option("--health", is_flag=True, help="Read every tensor and tell what is wrong with it.")
-@click.option("--stable", is_flag=True, help="Text that can be diffed, for git's textconv.")
+@click.option("--stats", is_flag=True, help="Read every tensor; show mean, std, min and max.")
+@click.option("--health", is_flag=True, help="Read every tensor; show what is wrong with it.")
+@click.option("--stable", is_flag=True, help="Write text that can be diffed, for git's textconv.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["cli", "json", "yaml", "markdown", "html"]),
     default="cli",
-    help="The last three with --health.",
+    help="Write text or data; yaml, markdown and html need --health.",
 )
 @shared
 def command(file: str, **options: Any) -> None:
     """Show what is in a model: tensors, dtypes, sizes, parameter count, metadata."""
-    from ..escape import for_terminal
-    from ..inspection import inspect
-    from ..render import inventory
-    from ._output import emit, view
+    from difflens.diffs.inspection import inspect
+    from difflens.render.report import inventory
+
+    from ._output import emit, view, warn
     from ._progress import progress_bar, size_on_disk
 
     if options["health"]:
@@ -48,7 +47,7 @@ def command(file: str, **options: Any) -> None:
             progress=advance,
         )
     for warning in shown.warnings:
-        sys.stderr.write(f"difflens: warning: {for_terminal(warning, 1000)}\n")
+        warn(warning)
     if options["output"] == "json":
         text = inventory.show_json(shown)
     elif options["stable"]:
@@ -63,12 +62,12 @@ def _show_health(file: str, options: dict[str, Any]) -> None:
     """Look at every tensor of a model, and write what was found as asked."""
     import msgspec
 
-    from ..escape import for_terminal
-    from ..render.training.health import weight_health
-    from ..render.versions import rendered
-    from ..sources import open_model
-    from ..weights.analyzer import WeightAnalyzer
-    from ._output import emit, view
+    from difflens.models.formats import open_model
+    from difflens.models.health.analyzer import WeightAnalyzer
+    from difflens.render.document.written import rendered
+    from difflens.render.training.health import weight_health
+
+    from ._output import emit, view, warn
     from ._progress import progress_bar, size_on_disk
 
     for other in ("stats", "stable"):
@@ -84,7 +83,7 @@ def _show_health(file: str, options: dict[str, Any]) -> None:
         source.close()
     found = msgspec.structs.replace(found, source=file)
     for warning in found.warnings:
-        sys.stderr.write(f"difflens: warning: {for_terminal(warning, 1000)}\n")
+        warn(warning)
     color = "never" if options["no_color"] else options["color"]
     how = view(color=color, to_file=options["out"] is not None)
     emit(rendered(found, weight_health, options["output"], how), options["out"])

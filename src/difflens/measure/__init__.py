@@ -1,6 +1,7 @@
-"""Numbers about pairs: one file a measure, and the engine that takes them chunk by chunk."""
+"""Numbers about pairs: one file per measure, and the engine that takes them chunk by chunk."""
 
-from .engine import Threads
+from difflens.engines.threads import Threads
+
 from .pairs import deltas
 from .scan import Scan
 

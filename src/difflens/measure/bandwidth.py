@@ -18,10 +18,7 @@ _ROUNDS = 5
 
 def hardware(size: int = SIZE, threads: int | None = None) -> dict[str, float]:
     """Measure `bandwidth_bytes` and `peak_flops`, the best of some rounds; takes about a second."""
-    return {
-        "bandwidth_bytes": read_bandwidth(size, threads),
-        "peak_flops": peak_flops(),
-    }
+    return {"bandwidth_bytes": read_bandwidth(size, threads), "peak_flops": peak_flops()}
 
 
 def read_bandwidth(size: int = SIZE, threads: int | None = None) -> float:
@@ -43,7 +40,7 @@ def peak_flops(side: int = _SIDE) -> float:
 
 
 def _best(work: Callable[[], object]) -> float:
-    """Give the shortest of some rounds, in seconds; the first warms up and is not counted."""
+    """Return the shortest of some rounds, in seconds; the first warms up and is not counted."""
     work()
     times = []
     for _ in range(_ROUNDS):

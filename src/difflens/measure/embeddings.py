@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..protocols import Values
+from difflens.core.protocols import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,7 @@ _BLOCK = 1 << 21  # elements of one side held at once
 
 
 class RowMoves(NamedTuple):
-    """Of each aligned row: ‖l‖², ‖r‖², ‖r - l‖² and ⟨l, r⟩; NaN where a value is not finite."""
+    """Of each aligned row: ‖l‖², ‖r‖², ‖r - l‖² and ⟨l, r⟩; NaN if a value is not finite."""
 
     left: NDArray[Any]
     right: NDArray[Any]
@@ -26,12 +26,12 @@ class RowMoves(NamedTuple):
 
     @property
     def relative_l2(self) -> NDArray[Any]:
-        """‖r - l‖ / ‖l‖; NaN where the left row is all zeros."""
+        """‖r - l‖ / ‖l‖; NaN if the left row is all zeros."""
         return _ratio(self.moved, self.left)
 
     @property
     def cosine(self) -> NDArray[Any]:
-        """⟨l, r⟩ / (‖l‖ ‖r‖); NaN where a row is all zeros."""
+        """⟨l, r⟩ / (‖l‖ ‖r‖); NaN if a row is all zeros."""
         import numpy as np
 
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -46,20 +46,20 @@ def row_moves(
     import numpy as np
 
     step = max(1, _BLOCK // max(1, left.info.shape[1]))
-    found = np.empty((4, len(left_rows)))
+    sums = np.empty((4, len(left_rows)))
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, len(left_rows), step):
             span = slice(first, first + step)
             one = picked_rows(left, left_rows[span]).astype(np.float64)
             other = picked_rows(right, right_rows[span]).astype(np.float64)
             for place, each in enumerate((one * one, other * other, (other - one) ** 2)):
-                found[place, span] = each.sum(axis=1)
-            found[3, span] = (one * other).sum(axis=1)
-    return RowMoves(*found)
+                sums[place, span] = each.sum(axis=1)
+            sums[3, span] = (one * other).sum(axis=1)
+    return RowMoves(*sums)
 
 
 def picked_rows(values: Values, rows: NDArray[Any]) -> NDArray[Any]:
-    """Give the chosen rows in the order asked for; neighbours are read together."""
+    """Return the chosen rows in the order asked for; neighbours are read together."""
     import numpy as np
 
     columns = values.info.shape[1]
@@ -72,7 +72,7 @@ def picked_rows(values: Values, rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def row_squares(values: Values) -> NDArray[Any]:
-    """Give ‖row‖² of every row."""
+    """Return ‖row‖² of every row."""
     import numpy as np
 
     with np.errstate(invalid="ignore", over="ignore"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from ..records import Delta, Record
+from difflens.core.record import Record
+from difflens.core.records import Delta
+
 from .matrices import has_moved
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Large(NamedTuple):
 class Extremes(Record, frozen=True):
     """Values at ± the largest finite number of the dtype, and the nine largest of the right side.
 
-    `newly_saturated` are there on the right and not on the left; None where the format is so narrow
+    `newly_saturated` are there on the right and not on the left; None if the format is so narrow
     that every tensor uses its largest number. `largest` are finite, the largest magnitude first.
     Memory: a few megabytes.
     """
@@ -74,7 +76,7 @@ class Extremes(Record, frozen=True):
         return cls(right.info.count, None if limit is None else saturated, tuple(kept))
 
     def figures(self) -> dict[str, Any]:
-        """Give the count and the largest magnitude."""
+        """Return the count and the largest magnitude."""
         return {
             "newly_saturated": self.newly_saturated,
             "largest": abs(self.largest[0].right) if self.largest else None,
@@ -82,11 +84,7 @@ class Extremes(Record, frozen=True):
 
 
 def _largest(
-    kept: list[Large],
-    start: int,
-    sizes: NDArray[Any],
-    before: NDArray[Any],
-    after: NDArray[Any],
+    kept: list[Large], start: int, sizes: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
 ) -> list[Large]:
     """Take in the largest of a piece; of equal ones the first stay."""
     import numpy as np
@@ -98,6 +96,9 @@ def _largest(
     bound = np.partition(sizes, sizes.size - count)[sizes.size - count]
     some = np.flatnonzero(sizes >= max(bound, least))
     some = some[np.argsort(-sizes[some], kind="stable")][:KEPT]
-    found = [Large(start + int(at), float(before[at]), float(after[at])) for at in some
-             if np.isfinite(after[at]) and np.isfinite(before[at])]  # fmt: skip
+    found = [
+        Large(start + int(at), float(before[at]), float(after[at]))
+        for at in some
+        if np.isfinite(after[at]) and np.isfinite(before[at])
+    ]
     return sorted([*kept, *found], key=lambda each: (-abs(each.right), each.place))[:KEPT]

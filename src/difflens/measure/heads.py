@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..protocols import Values
+from difflens.core.protocols import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class Products(NamedTuple):
 def head_rows(
     values: Values, starts: Sequence[int], size: int, *, turned: bool = False
 ) -> NDArray[Any]:
-    """Give each head's rows, heads x size x width; `turned` cuts columns and gives them as rows."""
+    """Return each head's rows, heads x size x width; `turned` cuts columns, returned as rows."""
     import numpy as np
 
     rows = values.info.shape[0]

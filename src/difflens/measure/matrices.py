@@ -1,7 +1,7 @@
 """Tensors seen as matrices, in chunks along their longer side.
 
-A linear layer is [out, in]; a convolution [out, in x k x k]. A stack of experts [E, out, in], told
-by its name, is E matrices. What has fewer than `LEAST` rows or columns is no matrix here.
+A linear layer is [out, in]; a convolution [out, in x k x k]. A stack of experts [E, out, in],
+recognised by its name, is E matrices. A tensor with fewer than `LEAST` rows or columns is none.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dtypes import FLOATS, OPAQUE, bits
-from ..records import MOVED, Delta, TensorInfo
+from difflens.core.dtypes import FLOATS, OPAQUE, bits
+from difflens.core.records import MOVED, Delta, TensorInfo
+
 from .chunks import STEP
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .values import Values
 
-LEAST = 16  # rows and columns below which singular values say little (methods 5)
+LEAST = 16  # rows and columns below which singular values say little
 HELD = 1 << 25  # elements of a wide matrix that are decoded as a whole
 _DEPTH = 1024  # rows (or columns) a product takes: adding it up costs as much as 200 of them
 _WIDE = 4096  # columns read at a time where each row has to be read in parts
@@ -60,7 +61,7 @@ def has_moved(delta: Delta) -> bool:
 
 
 def matrix_of(info: TensorInfo | None) -> Matrix | None:
-    """See a tensor as a matrix, or as the first of a stack; None where it is none.
+    """See a tensor as a matrix, or as the first of a stack; None if it cannot be seen so.
 
     >>> matrix_of(TensorInfo("conv.weight", "F32", (64, 32, 3, 3)))
     Matrix(rows=64, columns=288, stack=1, which=0)
@@ -90,14 +91,14 @@ def chunks(values: Values, matrix: Matrix) -> Iterator[NDArray[Any]]:
             span = values.span(begin + first * matrix.columns, begin + last * matrix.columns)
             yield span.reshape(last - first, matrix.columns)
     elif matrix.rows * matrix.columns <= HELD:
-        whole = _whole(values, begin, matrix)
+        whole = _read_matrix(values, begin, matrix)
         for first in range(0, matrix.columns, _DEPTH):
             yield whole[:, first : first + _DEPTH]
     else:
         yield from _by_columns(values, begin, matrix)
 
 
-def _whole(values: Values, begin: int, matrix: Matrix) -> NDArray[Any]:
+def _read_matrix(values: Values, begin: int, matrix: Matrix) -> NDArray[Any]:
     import numpy as np
 
     count = matrix.rows * matrix.columns

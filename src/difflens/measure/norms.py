@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any, Self
 
-from ..records import Delta, Record
+from difflens.core.record import Record
+from difflens.core.records import Delta
+
 from .chunks import STEP
-from .differences import finite
-from .matrices import has_moved
-from .repeats import repeated_rows
+from .gram import finite
+from .matrices import has_moved, has_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .values import Values
 
-_TOP = 0.01  # part of the entries whose share of ‖d‖² is told
+_TOP = 0.01  # part of the entries whose share of ‖d‖² is reported
 _BUCKETS = 1 << 16  # of |d|: the upper half of a float32
 
 
@@ -24,10 +26,10 @@ class Norms(Record, frozen=True):
     """Rows (first dimension) and columns (all others): zero ones, changed ones, energies of d.
 
     d = right - left over elements finite on both sides. `top_row_share` is the part of ‖d‖² in the
-    row that moved most, `row_gini` 0 where all rows moved alike and near 1 where one did,
-    `energy_top1` the part of ‖d‖² in the 1 % of the entries that moved most (magnitudes are told
-    apart to 0.8 %, so it is too where entries of the threshold's size share). A duplicated row
-    holds the same numbers as an earlier one and is not all zeros.
+    row that moved most, `row_gini` 0 if all rows moved alike and near 1 where one did,
+    `energy_top1` the part of ‖d‖² in the 1 % of the entries that moved most. Magnitudes are
+    resolved to 0.8 %, and so is it where entries of the threshold's size share it. A duplicated
+    row holds the same numbers as an earlier one and is not all zeros.
     Memory: 20 MB and eight numbers a row and a column.
     """
 
@@ -73,20 +75,27 @@ class Norms(Record, frozen=True):
         total = float(seen.energy.sum())
         known = np.isfinite(total) and total > 0
         return cls(
-            seen.rows, seen.columns,
-            int(left_rows.sum()), int(right_rows.sum()), int((right_rows & ~left_rows).sum()),
-            int(left_columns.sum()), int(right_columns.sum()),
+            seen.rows,
+            seen.columns,
+            int(left_rows.sum()),
+            int(right_rows.sum()),
+            int((right_rows & ~left_rows).sum()),
+            int(left_columns.sum()),
+            int(right_columns.sum()),
             int((right_columns & ~left_columns).sum()),
-            int(twins[0].sum()), int(twins[1].sum()), int((twins[1] & ~twins[0]).sum()),
-            int(seen.row_moved.sum()), int(seen.column_moved.sum()),
+            int(twins[0].sum()),
+            int(twins[1].sum()),
+            int((twins[1] & ~twins[0]).sum()),
+            int(seen.row_moved.sum()),
+            int(seen.column_moved.sum()),
             int(seen.energy.argmax()) if known else None,
             float(seen.energy.max() / total) if known else None,
             gini(seen.energy) if known else None,
             seen.top_share(total) if known else None,
-        )  # fmt: skip
+        )
 
     def figures(self) -> dict[str, Any]:
-        """Give the counts and shares of what changed."""
+        """Return the counts and shares of what changed."""
         return {
             "rows_changed": self.rows_changed,
             "columns_changed": self.columns_changed,
@@ -163,3 +172,69 @@ def _blocks(left: Values, right: Values) -> Iterator[tuple[int, NDArray[Any], ND
     for before, after in zip(left.rows(STEP), right.rows(STEP), strict=True):
         yield start, before, after
         start += len(before)
+
+
+_TOGETHER = 256  # rows compared at a time
+
+
+def repeated_rows(values: Values, squares: NDArray[Any]) -> set[int]:
+    """Return the rows that equal an earlier one; rows of zeros do not count.
+
+    `squares` are the rows' sums of squares, taken the same way for each: equal rows have equal
+    sums, so that only rows whose sums are equal are read again and compared.
+    """
+    import numpy as np
+
+    _, places, sizes = np.unique(squares, return_inverse=True, return_counts=True)
+    alike = np.flatnonzero((sizes[places] > 1) & (squares > 0))
+    alike = alike[np.argsort(places[alike], kind="stable")]
+    ends = np.flatnonzero(np.diff(places[alike])) + 1
+    groups = (group.tolist() for group in np.split(alike, ends))
+    return set().union(*(_equal_to_earlier(values, group) for group in groups))
+
+
+def _equal_to_earlier(values: Values, rows: list[int]) -> set[int]:
+    import numpy as np
+
+    seen: dict[bytes, int] = {}
+    equal: set[int] = set()
+    for first in range(0, len(rows), _TOGETHER):
+        some = rows[first : first + _TOGETHER]
+        for row, numbers in zip(some, values.some_rows(some), strict=True):
+            key = (numbers + 0.0).astype(np.float64).tobytes()  # -0 is 0
+            if seen.setdefault(key, row) != row:
+                equal.add(row)
+    return equal
+
+
+# The squared norm of a tensor that both sides hold alike: the standard pass only compared it.
+
+
+class Energy(Record, frozen=True):
+    """‖W‖² over finite elements, None if it is too large. Memory: a few MB."""
+
+    square_sum: float | None
+
+    @classmethod
+    def wants(cls, delta: Delta) -> bool:
+        """Take what is bit-identical: all else has a scan."""
+        left = delta.pair.left
+        return delta.kind == "identical" and left is not None and has_numbers(left)
+
+    @classmethod
+    def of(cls, left: Values | None, right: Values | None) -> Self | None:  # noqa: ARG003
+        """Read one side: the other holds the same."""
+        import numpy as np
+
+        if left is None:
+            return None
+        total = 0.0
+        with np.errstate(over="ignore"):
+            for piece in left.pieces():
+                wide = finite(piece).astype(np.float64, copy=False)
+                total += float(wide @ wide)
+        return cls(total if isfinite(total) else None)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the norm of both sides."""
+        return {"norm": None if self.square_sum is None else sqrt(self.square_sum)}

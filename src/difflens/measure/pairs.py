@@ -6,11 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..dtypes import OPAQUE, bits
-from ..kernel import merge
-from ..protocols import Engine, TensorSource
-from ..records import Delta, Kind, Pair
+from msgspec.structs import replace
+
+from difflens.core.dtypes import OPAQUE, bits
+from difflens.core.protocols import Engine, TensorSource
+from difflens.core.records import Delta, Kind, Pair
+
 from .chunks import CHUNK, Chunk, Side, same_chunk, scan_chunk
+from .kernel import merge
 from .scan import Scan
 
 Progress = Callable[[int], None]
@@ -45,7 +48,8 @@ def deltas(
     """
     plans = (_plan(pair, left, right, epsilon, always=always) for pair in pairs)
     for plan, states in _run(plans, engine, progress):
-        yield _delta(plan, _complete(plan, states, engine), epsilon)
+        delta = _delta(plan, _complete(plan, states, engine), epsilon)
+        yield _with_tiny_values(delta, left, right)
 
 
 def _plan(
@@ -170,6 +174,17 @@ def _delta(plan: Plan, states: list[State], epsilon: float) -> Delta:
     return Delta(pair, plan.kind or _kind(pair, scan, epsilon), (scan,), plan.skipped)
 
 
+def _with_tiny_values(delta: Delta, left: TensorSource, right: TensorSource) -> Delta:
+    """Measure again what is so small that its squares vanished."""
+    scan = delta.measured(Scan)
+    if scan is None or not scan.may_be_tiny:
+        return delta
+    from .tiny import with_tiny_values  # hardly any tensor needs it
+
+    known = with_tiny_values(scan, delta.pair, left, right)
+    return delta if known is scan else replace(delta, measures=(known,))
+
+
 def _merged(states: list[State]) -> bytes | bytearray | None:
     known = [state for state in states if state is not None]
     if len(known) < 2:
@@ -194,3 +209,15 @@ def _is_recast(pair: Pair) -> bool:
     if left is None or right is None or left.stored or right.stored:
         return False
     return left.dtype != right.dtype
+
+
+def oddity(delta: Delta) -> str | None:
+    """Say what is odd about a tensor's values, if anything is."""
+    scan = delta.measured(Scan)
+    if scan is None:
+        return None
+    is_pair = delta.pair.left and delta.pair.right
+    odd = scan.left_odd + (scan.right_odd if is_pair else 0)
+    if not odd:
+        return None
+    return f"{delta.name}: {odd} BOOL bytes are neither 0 nor 1, and count as true"

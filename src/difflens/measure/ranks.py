@@ -41,14 +41,14 @@ def participation_ratio(values: NDArray[Any]) -> float | None:
 
 
 def energy_at(values: NDArray[Any], norm: float, rank: int) -> float | None:
-    """Σ of the `rank` largest s² / ‖M‖²; None where fewer values than that are known."""
+    """Σ of the `rank` largest s² / ‖M‖²; None if fewer values than that are known."""
     if norm <= 0:
         return None
     return min(1.0, float(((values[:rank] / norm) ** 2).sum()))
 
 
 def edge(sigma: float, rows: int, columns: int) -> float:
-    """Give the largest singular value of m x n noise of that deviation: sigma (√m + √n)."""
+    """Return the largest singular value of m x n noise of that deviation: sigma (√m + √n)."""
     return sigma * (sqrt(rows) + sqrt(columns))
 
 
@@ -65,7 +65,7 @@ def sigma_of_median(values: NDArray[Any], rows: int, columns: int) -> float:
 
 
 def bulk_median(beta: float) -> float:
-    """Give the median of the Marchenko-Pastur law of unit variance, 0 < beta <= 1.
+    """Return the median of the Marchenko-Pastur law of unit variance, 0 < beta <= 1.
 
     With x = (1 + β) - 2√β cos t the density's roots at both ends become smooth, so that a plain
     sum over t in [0, π] is exact to rounding where β < 1.

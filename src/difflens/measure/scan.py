@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from math import isfinite, log10, sqrt
+from math import isfinite, ldexp, log10, sqrt
 from typing import Any, Self
 
-from ..kernel import merge
-from ..kernel.layout import STATE
-from ..records import Record, Stats
+from msgspec.structs import replace
 
-_EXTRA_FIELDS = 3
+from difflens.core.record import Record
+from difflens.core.records import Stats
+
+from .kernel import merge
+from .kernel.layout import STATE
+
+_EXTRA_FIELDS = 6
+SMALLEST = 2.0**-480  # squares of what is larger, and of all that matters beside it, keep digits
 
 
 class Scan(Record, frozen=True):
@@ -63,6 +68,11 @@ class Scan(Record, frozen=True):
     shape: tuple[int, ...] = ()
     parts: int = 1  # numbers an element is made of: two for complex ones
     transform: str | None = None
+    # Where squares vanish (`measure.tiny`): the scan of all values times 2 ** exponent, and the
+    # norm of right - left.
+    scaled: Scan | None = None
+    exponent: int = 0
+    distance: float | None = None
 
     @classmethod
     def of_state(
@@ -117,13 +127,31 @@ class Scan(Record, frozen=True):
         return self.comoment + self.pairs * self.pair_left_mean * self.pair_right_mean
 
     @property
+    def may_be_tiny(self) -> bool:
+        """Is a side, or the largest move, so small that squares may have lost digits?"""
+        left, right = max(-self.left_min, self.left_max), max(-self.right_min, self.right_max)
+        return any(0 < each < SMALLEST for each in (self.max_abs, left, right))
+
+    @property
     def relative_l2(self) -> float | None:
-        """‖right - left‖ / ‖left‖; None where left is all zeros."""
-        return _ratio(sqrt(self.square_sum), sqrt(self.left_square_sum))
+        """‖right - left‖ / ‖left‖; None if left is all zeros."""
+        distance, left, _ = self.norms
+        return _ratio(distance, left)
+
+    @property
+    def norms(self) -> tuple[float, float, float]:
+        """Return ‖right - left‖, ‖left‖ and ‖right‖, all of them scaled where squares vanish."""
+        if self.scaled is None or self.distance is None:
+            sums = self.square_sum, self.left_square_sum, self.right_square_sum
+            return sqrt(sums[0]), sqrt(sums[1]), sqrt(sums[2])
+        _, left, right = self.scaled.norms
+        return ldexp(self.distance, self.exponent), left, right
 
     @property
     def pearson(self) -> float | None:
         """The cosine after taking the means away: honest where all values are of one sign."""
+        if self.scaled is not None:
+            return self.scaled.pearson
         return _correlation(self.comoment, sqrt(self.pair_left_m2) * sqrt(self.pair_right_m2))
 
     @property
@@ -138,33 +166,48 @@ class Scan(Record, frozen=True):
         return tuple(reversed(index))
 
     def figures(self) -> dict[str, Any]:
-        """Give the figures of the contract (cli.md, M); what cannot be known is None."""
-        left, right, moved = self.left_square_sum, self.right_square_sum, self.square_sum
-        left_norm, right_norm, distance = sqrt(left), sqrt(right), sqrt(moved)
+        """Return the figures of a report row (docs/records.md); what cannot be known is None."""
+        distance, left_norm, right_norm = self.norms
+        sums = self.scaled or self
         return {
             "relative_l2": _ratio(distance, left_norm),
             "symmetric_l2": _ratio(distance, left_norm + right_norm),
-            "cosine": _correlation(self.dot, left_norm * right_norm),
+            "cosine": _correlation(sums.dot, left_norm * right_norm),
             "pearson": self.pearson,
             "max_abs": _finite(self.max_abs) if self.pairs else None,
             "max_abs_index": self.max_abs_index,
             "mean_abs": _ratio(self.abs_sum, self.pairs),
-            "l2": _finite(distance) if self.pairs else None,
+            "l2": self._l2() if self.pairs else None,
             "changed_count": self.count - self.bit_equal,
             "changed_fraction": _ratio(self.count - self.bit_equal, self.count),
             "over_epsilon_count": self.over_epsilon,
             "bit_equal_count": self.bit_equal,
             "sign_flips": self.sign_flips,
-            "sqnr_db": _decibels(left, moved),
+            "sqnr_db": self._sqnr(),
             "within_storage_rounding": self.over_rounding == 0,
             "left_nonfinite": self.left_nonfinite,
             "right_nonfinite": self.right_nonfinite,
             "transform": self.transform,
         }
 
+    def _sqnr(self) -> float | None:
+        if self.scaled is None:
+            return _decibels(self.left_square_sum, self.square_sum)
+        distance, left, _ = self.norms
+        decibels = _decibels(left, distance)
+        return None if decibels is None else 2 * decibels
+
+    def _l2(self) -> float | None:
+        return self.distance if self.distance is not None else _finite(sqrt(self.square_sum))
+
     def side(self, side: str) -> Stats:
         """Describe one side: moments over its finite values, and counts of the rest."""
-        return self._left() if side == "left" else self._right()
+        stats = self._left() if side == "left" else self._right()
+        if self.scaled is None:
+            return stats
+        large = self.scaled.side(side)
+        std = None if large.std is None else ldexp(large.std, -self.exponent)
+        return replace(stats, std=std, skewness=large.skewness, kurtosis=large.kurtosis)
 
     def _left(self) -> Stats:
         return _stats(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from ..records import Delta, Record
+from difflens.core.record import Record
+from difflens.core.records import Delta
+
 from .chunks import STEP
 from .matrices import has_moved
-from .zeros import Pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ class Sparsity(Record, frozen=True):
     Shares are of all elements: `newly_zeroed` of those that were not zero, `survivors_changed` of
     those zero on neither side, `mask_jaccard` of those zero on either. `pruning_auc` is the chance
     that a weight that became zero was smaller in magnitude than one that did not: 1 for magnitude
-    pruning, 0.5 for random; magnitudes are told apart to 0.02 %. `two_of_four` is the part of the
+    pruning, 0.5 for random; magnitudes are resolved to 0.02 %. `two_of_four` is the part of the
     groups of four along the input dimension with two zeros at least (a shorter last group: with two
     non-zeros at most), `four_of_eight` the same of eight. Blocks are all zero: 32 outputs of one
     input, 16 by 16; those cut off at an end are not counted. Memory: 40 MB.
@@ -66,9 +67,9 @@ class Sparsity(Record, frozen=True):
             for pattern, zero in zip(sides, zeros, strict=True):
                 pattern.add(zero)
         count = left.info.count
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, side in zip(("left", "right"), sides, strict=True):
-            told |= {
+            fields |= {
                 f"{name}_zeros": side.zeros,
                 f"{name}_zero_fraction": side.zeros / count,
                 f"{name}_two_of_four": side.compliance(4),
@@ -82,11 +83,11 @@ class Sparsity(Record, frozen=True):
             mask_jaccard=_part(masks.both, masks.either),
             survivors_changed=_part(masks.changed, masks.survivors),
             pruning_auc=masks.auc(),
-            **told,
+            **fields,
         )
 
     def figures(self) -> dict[str, Any]:
-        """Give the shares."""
+        """Return the shares."""
         return {name: getattr(self, name) for name in self.__struct_fields__[3:]}
 
 
@@ -143,11 +144,76 @@ def _blocks(left: Values, right: Values) -> Iterator[tuple[NDArray[Any], NDArray
     for first in range(0, rows, step):
         last = min(first + step, rows)
         ends = first * columns, last * columns
-        yield (
-            left.span(*ends).reshape(-1, columns),
-            right.span(*ends).reshape(-1, columns),
-        )
+        yield (left.span(*ends).reshape(-1, columns), right.span(*ends).reshape(-1, columns))
 
 
 def _part(count: int, whole: int) -> float | None:
     return count / whole if whole else None
+
+
+class Pattern:
+    """Counts of zeros, of n:m groups and of all-zero blocks; rows come a multiple of 32 at a time.
+
+    Mishra et al. (2021), "Accelerating Sparse Deep Neural Networks": n:m means that of every m
+    neighbours along the input dimension n at most are not zero.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        """Begin with nothing; the input dimension is the second one."""
+        self.inputs = shape[1] if len(shape) > 1 else 0
+        self.zeros = 0
+        self._groups = {4: [0, 0], 8: [0, 0]}
+        self._tall = [0, 0]
+        self._square = [0, 0]
+
+    def add(self, zero: NDArray[Any]) -> None:
+        """Add rows of a mask that is true where the value is zero."""
+        zeros = int(zero.sum())
+        self.zeros += zeros
+        if not self.inputs:
+            return
+        for size, counts in self._groups.items():
+            compliant, groups = self._grouped(zero, size, zeros)
+            counts[0] += compliant
+            counts[1] += groups
+        _count(self._tall, zero, 32, 1, zeros)
+        _count(self._square, zero, 16, 16, zeros)
+
+    def _grouped(self, zero: NDArray[Any], size: int, zeros: int) -> tuple[int, int]:
+        """Count groups that are half zero at least; of a shorter last one, as few are not zero."""
+        beside = zero.reshape(len(zero), self.inputs, -1)
+        whole, tail = divmod(self.inputs, size)
+        groups = (whole + bool(tail)) * len(zero) * beside.shape[2]
+        short = len(zero) * beside.shape[2] if tail and tail <= size // 2 else 0
+        if not zeros:
+            return short, groups
+        shape = len(zero), whole, size, beside.shape[2]
+        inside = beside[:, : whole * size].reshape(shape).sum(axis=2)
+        compliant = int((inside >= size // 2).sum())
+        if tail:
+            rest = tail - beside[:, whole * size :].sum(axis=1)  # those that are not zero
+            compliant += int((rest <= size // 2).sum())
+        return compliant, groups
+
+    def compliance(self, size: int) -> float | None:
+        """Return the part of the groups of that size that comply; None if there is no input."""
+        compliant, groups = self._groups[size]
+        return compliant / groups if groups else None
+
+    @property
+    def tall_blocks(self) -> float | None:
+        """The part of the blocks of 32 outputs of one input that are all zero."""
+        return self._tall[0] / self._tall[1] if self._tall[1] else None
+
+    @property
+    def square_blocks(self) -> float | None:
+        """The part of the blocks of 16 outputs and 16 inputs that are all zero."""
+        return self._square[0] / self._square[1] if self._square[1] else None
+
+
+def _count(counts: list[int], zero: NDArray[Any], high: int, wide: int, zeros: int) -> None:
+    down, along = len(zero) // high, zero.shape[1] // wide
+    counts[1] += down * along
+    if zeros and down and along:
+        whole = zero[: down * high, : along * wide].reshape(down, high, along, wide)
+        counts[0] += int(whole.all(axis=(1, 3)).sum())

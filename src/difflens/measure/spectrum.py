@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from ..records import Delta, Record
-from .alignment import Alignment, alignment
-from .differences import differences, finite, grams, most_moved, size_bytes
-from .formats import unit_square_sum
-from .gram import FLOOR, Gram
+from difflens.core.record import Record
+from difflens.core.records import Delta
+
+from .gram import (
+    FLOOR,
+    Alignment,
+    Gram,
+    alignment,
+    differences,
+    finite,
+    grams,
+    leading_values,
+    most_moved,
+    size_bytes,
+)
 from .matrices import Matrix, chunks, has_moved, is_precise, matrix_of
-from .randomised import leading_values
+from .precision import Rounding
 from .ranks import (
     ENERGY_RANKS,
     MARGIN,
@@ -23,7 +33,7 @@ from .ranks import (
     sigma_of_median,
     stable_rank,
 )
-from .room import room
+from .resources import memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +41,6 @@ if TYPE_CHECKING:
     from .values import Values
 
 TOP = 64  # singular values that are kept for charts
-_SOME, _FEW = 8, 1 << 16  # one row in so many tells how coarse the dtype is, of larger chunks
 _ROUGH_LEAST, _ROUGH_MOST = 1e-20, 1e30  # sums of squares that float32 products can bear
 FULL = 4096  # smaller side up to which all singular values are taken
 
@@ -40,11 +49,13 @@ class DeltaSpectrum(Record, frozen=True):
     """The singular values of d = right - left, over elements finite on both sides.
 
     `values` are all of them, the largest first; above `FULL` rows and columns only the `TOP`
-    largest (randomised), and what needs all is None. `noise_edge` is what rounding to the right's
-    dtype explains, sigma (√m + √n) with sigma² = mean(ulp²) / 12, or, where most of the spectrum
-    is above it, what the median singular value says the noise is; both raised by `MARGIN`. Of a
-    stack of matrices the one that moved most is told, its place is `which`.
-    Memory: three Gram matrices, and 128 MB a side of a wide matrix.
+    largest (randomised), and what needs all is None. `noise_edge` is what rounding explains:
+    the largest singular value of noise with variances ulp² / 12 of each element, of the right
+    side's, and of the left's where the rest shows that both were rounded; or, where most of the
+    spectrum is above it, what the median singular value says the noise is; both raised by
+    `MARGIN`. How coarse a side is its values tell: BF16 values in F32 are BF16. `rounding_sum` is
+    what rounding adds to ‖d‖². Of a stack of matrices it is the one that moved most, and `which`
+    is its place. Memory: three Gram matrices, and 128 MB per side of a wide matrix.
     """
 
     rows: int
@@ -61,6 +72,7 @@ class DeltaSpectrum(Record, frozen=True):
     stack: int = 1
     which: int = 0
     dropped: int = 0
+    rounding_sum: float | None = None
 
     @property
     def top(self) -> tuple[float, ...]:
@@ -75,7 +87,7 @@ class DeltaSpectrum(Record, frozen=True):
     @property
     def energy_at_rank(self) -> dict[int, float]:
         """Part of ‖d‖² in the 4, 8, 16, 32, 64 largest singular values."""
-        return {rank: found for rank in ENERGY_RANKS if (found := self.extractable_at(rank))}
+        return {rank: share for rank in ENERGY_RANKS if (share := self.extractable_at(rank))}
 
     def extractable_at(self, rank: int) -> float | None:
         """1 - ‖d - d_r‖² / ‖d‖²: what the best matrix of that rank keeps; None if unknown."""
@@ -98,12 +110,12 @@ class DeltaSpectrum(Record, frozen=True):
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:
-        """Take the spectrum; None where nothing finite moved or squares overflow."""
+        """Take the spectrum; None if nothing finite moved or squares overflow."""
         matrix = matrix_of(right.info) if right else None
         if left is None or right is None or matrix is None:
             return None
         matrix = most_moved(left, right, matrix)
-        with room(size_bytes(matrix)):
+        with memory(size_bytes(matrix)):
             return cls._taken(left, right, matrix)
 
     @classmethod
@@ -119,13 +131,13 @@ class DeltaSpectrum(Record, frozen=True):
             values, floor = gram.values(), gram.floor
         else:
             values, floor = _leading(left, right, matrix), FLOOR
-        sigma = sqrt(facts.units / facts.counted / 12)
-        rounding = edge(sigma, matrix.rows, matrix.columns) * (1 + MARGIN)
-        told = rounding if right.info.stored is None else None
-        return cls._told(matrix, values, sqrt(squares), _Noise(told, floor), facts.dropped)
+        noise = _Noise(None, None, floor)
+        if right.info.stored is None:
+            noise = _Noise(*facts.profile.noise(values, squares, MARGIN), floor)
+        return cls._from_values(matrix, values, sqrt(squares), noise, facts.dropped)
 
     @classmethod
-    def _told(
+    def _from_values(
         cls, matrix: Matrix, values: NDArray[Any], norm: float, noise: _Noise, dropped: int
     ) -> Self:
 
@@ -147,10 +159,11 @@ class DeltaSpectrum(Record, frozen=True):
             stack=matrix.stack,
             which=matrix.which,
             dropped=dropped,
+            rounding_sum=noise.total,
         )
 
     def figures(self) -> dict[str, Any]:
-        """Give the ranks."""
+        """Return the ranks."""
         return {
             "delta_stable_rank": self.stable_rank,
             "delta_effective_rank": self.effective_rank,
@@ -165,8 +178,8 @@ class SideSpectrum(Record, frozen=True):
     """The singular values of the left and of the right matrix themselves, and how they align.
 
     Non-finite elements count as zero. A side that is not there has no values; above `FULL` rows
-    and columns only the `TOP` largest are taken. Of a stack the matrix that moved most is told.
-    Memory: five Gram matrices, and 128 MB a side of a wide matrix.
+    and columns only the `TOP` largest are taken. Of a stack it is the matrix that moved most.
+    Memory: five Gram matrices, and 128 MB per side of a wide matrix.
     """
 
     rows: int
@@ -210,65 +223,68 @@ class SideSpectrum(Record, frozen=True):
 
     @classmethod
     def of(cls, left: Values | None, right: Values | None) -> Self | None:
-        """Take both spectra; None where there is no matrix or squares overflow."""
+        """Take both spectra; None if there is no matrix or squares overflow."""
         given = right or left
         matrix = matrix_of(given.info) if given else None
         if matrix is None:
             return None
         if left and right:
             matrix = most_moved(left, right, matrix)
-        with room(size_bytes(matrix, 5)):
+        with memory(size_bytes(matrix, 5)):
             full = matrix.small_side <= FULL
-            return cls._whole(left, right, matrix) if full else cls._part(left, right, matrix)
+            return cls._exact(left, right, matrix) if full else cls._part(left, right, matrix)
 
     @classmethod
-    def _whole(cls, left: Values | None, right: Values | None, matrix: Matrix) -> Self | None:
+    def _exact(cls, left: Values | None, right: Values | None, matrix: Matrix) -> Self | None:
         taken = grams(left, right, matrix)
         if not all(gram.is_finite() for gram in taken.values()):
             return None
         if left and right and len(taken) == 2:
-            found, vectors = alignment(left, right, matrix, taken["left"], taken["right"])
-            return cls._told(matrix, found, vectors)
+            by_side, vectors = alignment(left, right, matrix, taken["left"], taken["right"])
+            return cls._from_values(matrix, by_side, vectors)
         (one,) = taken.values()
         values = one.values()
-        return cls._told(matrix, dict.fromkeys(_sides(left, right), values), None)
+        return cls._from_values(matrix, dict.fromkeys(_sides(left, right), values), None)
 
     @classmethod
     def _part(cls, left: Values | None, right: Values | None, matrix: Matrix) -> Self:
-        found = {}
+        by_side = {}
         norms = {}
         for side, values in _sides(left, right).items():
 
             def parts(values: Values = values) -> Iterator[NDArray[Any]]:
                 return (finite(chunk) for chunk in chunks(values, matrix))
 
-            found[side] = leading_values(parts, matrix.rows, matrix.columns, TOP)
+            by_side[side] = leading_values(parts, matrix.rows, matrix.columns, TOP)
             norms[side] = sqrt(sum(float((part.astype("f8") ** 2).sum()) for part in parts()))
-        return cls._told(matrix, found, None, norms)
+        return cls._from_values(matrix, by_side, None, norms)
 
     @classmethod
-    def _told(
-        cls, matrix: Matrix, found: dict[str, NDArray[Any]], vectors: Alignment | None,
+    def _from_values(
+        cls,
+        matrix: Matrix,
+        by_side: dict[str, NDArray[Any]],
+        vectors: Alignment | None,
         norms: dict[str, float] | None = None,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         import numpy as np
 
-        told: dict[str, Any] = {}
-        for side, values in found.items():
+        fields: dict[str, Any] = {}
+        for side, values in by_side.items():
             full = len(values) == matrix.small_side
             norm = norms[side] if norms else float(np.linalg.norm(values))
-            told |= {
+            fields |= {
                 f"{side}_values": tuple(values.tolist()),
                 f"{side}_norm": norm,
                 f"{side}_stable_rank": stable_rank(values, norm),
                 f"{side}_effective_rank": effective_rank(values) if full else None,
                 f"{side}_participation_ratio": participation_ratio(values) if full else None,
             }
-        told |= {"alignment": vectors, "stack": matrix.stack, "which": matrix.which}
-        return cls(matrix.rows, matrix.columns, **told)
+        fields |= {"alignment": vectors, "stack": matrix.stack, "which": matrix.which}
+        return cls(matrix.rows, matrix.columns, **fields)
 
     def figures(self) -> dict[str, Any]:
-        """Give the ranks of both sides."""
+        """Return the ranks of both sides."""
         return {
             "left_stable_rank": self.left_stable_rank,
             "right_stable_rank": self.right_stable_rank,
@@ -282,9 +298,10 @@ def _sides(left: Values | None, right: Values | None) -> dict[str, Values]:
 
 
 class _Noise(NamedTuple):
-    """What rounding may have done (None where the right is no plain float), and the method."""
+    """What rounding may have done (None if the right is no plain float), and the method."""
 
     rounding: float | None
+    total: float | None
     floor: float
 
 
@@ -307,35 +324,33 @@ class _Facts(NamedTuple):
     """What one pass over a delta tells beside its Gram matrix."""
 
     squares: float
-    units: float
-    counted: int
+    profile: Rounding
     dropped: int
 
 
 def _read(
     left: Values, right: Values, matrix: Matrix, *, precise: bool
 ) -> tuple[Gram | None, _Facts]:
-    """Read both sides once; the Gram matrix is None where it would be too large."""
+    """Read both sides once; the Gram matrix is None if it would be too large."""
     import numpy as np
 
     gram = None
     if matrix.small_side <= FULL:
         gram = Gram(matrix.small_side, tall=matrix.is_tall, precise=precise)
-    squares, units, counted, dropped = 0.0, 0.0, 0, 0
-    for moved, after, lost in differences(left, right, matrix, precise=precise):
-        some = after[:: _SOME if after.size > _FEW else 1]
-        units += unit_square_sum(some, right.info.dtype)
-        counted += some.size
+    profile = Rounding(left, right, matrix)
+    squares, dropped = 0.0, 0
+    for moved, before, after, lost in differences(left, right, matrix, precise=precise):
+        profile.add(before, after)
         dropped += lost
         if gram:
             gram.add(moved)
         else:
             squares += float(np.square(moved, dtype=np.float64).sum())
-    return gram, _Facts(squares, units, counted, dropped)
+    return gram, _Facts(squares, profile, dropped)
 
 
 def _leading(left: Values, right: Values, matrix: Matrix) -> NDArray[Any]:
     def parts() -> Iterator[NDArray[Any]]:
-        return (moved for moved, _, _ in differences(left, right, matrix))
+        return (moved for moved, *_ in differences(left, right, matrix))
 
     return leading_values(parts, matrix.rows, matrix.columns, TOP)

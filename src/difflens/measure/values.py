@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import OPAQUE
-from ..errors import DifflensError, TooLarge
+from difflens.core.dtypes import OPAQUE
+from difflens.core.errors import DifflensError, TooLarge
+
 from .chunks import STEP, Side, read
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Values:
             yield self.span(first * columns, last * columns).reshape(last - first, columns)
 
     def some_rows(self, chosen: Sequence[int]) -> NDArray[Any]:
-        """Give the chosen rows of its matrix, in the order asked for."""
+        """Return the chosen rows of its matrix, in the order asked for."""
         import numpy as np
 
         _, columns = self.matrix_shape
@@ -62,7 +63,7 @@ class Values:
         return np.stack(picked) if picked else np.empty((0, columns), np.float32)
 
     def array(self) -> NDArray[Any]:
-        """Give the whole tensor in its own shape."""
+        """Return the whole tensor in its own shape."""
         import numpy as np
 
         self._bounded(self.info.count)
@@ -74,7 +75,7 @@ class Values:
         return whole.reshape(self.info.shape)
 
     def span(self, start: int, stop: int) -> NDArray[Any]:
-        """Give elements [start, stop), flat, as an array of their own."""
+        """Return elements [start, stop), flat, as an array of their own."""
         import numpy as np
 
         even = start - start % 2  # two F4 share a byte
@@ -109,6 +110,6 @@ def _decoded(buffer: memoryview, dtype: str) -> NDArray[Any]:
         return (np.frombuffer(buffer, "<u2").astype(np.uint32) << np.uint32(16)).view(np.float32)
     if dtype in OPAQUE or dtype == "C64":
         raise DifflensError(f"{dtype} has no single number an element")
-    from ..kernel.reference import decode
+    from .kernel.reference import decode
 
     return decode(buffer, dtype).astype(_type(dtype), copy=False)

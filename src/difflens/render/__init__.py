@@ -1,8 +1,1 @@
-"""Words and pages out: one file a renderer, each a pure function of a report and a view."""
-
-from collections.abc import Callable
-
-from ..records import Report, View
-from ..registry import Registry
-
-renderer: Registry[Callable[[Report, View], str]] = Registry("renderer", "difflens.render")
+"""Words, pages and pictures out: each a pure function of records and a view."""

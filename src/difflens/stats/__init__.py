@@ -1,1 +1,1 @@
-"""Tests and intervals: one file a method, pure maths, no records."""
+"""Statistical tests and intervals: numbers in and numbers out, nothing about models or files."""

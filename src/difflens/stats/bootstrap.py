@@ -6,10 +6,9 @@ skewness of the statistic. Where BCa is undefined the percentile interval is wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .clusters import cluster_sums
 from .samples import probability, sample
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _AT_ONCE = 2_000_000  # values held in memory at a time
 
 
 class Bootstrapped(NamedTuple):
-    """A statistic with an interval; low and high are None where nothing can be resampled."""
+    """A statistic with an interval; low and high are None if nothing can be resampled."""
 
     value: float
     low: float | None
@@ -43,7 +42,7 @@ def bootstrap(
     paired: bool = False,
     vectorised: bool = False,
 ) -> Bootstrapped:
-    """Give `statistic(*samples)` with a BCa interval.
+    """Return `statistic(*samples)` with a BCa interval.
 
     With `paired`, all samples are resampled at the same places. A `vectorised` statistic takes
     a keyword `axis` and is called on many resamples at once.
@@ -66,28 +65,6 @@ def bootstrap(
         drawn = np.concatenate([_applied(statistic, rows, vectorised=vectorised) for rows in draws])
         left_out = _jackknifed(arrays, statistic, paired=paired)
     return interval(value, drawn, left_out, level, seed)
-
-
-def cluster_bootstrap(
-    values: Sequence[float],
-    clusters: Sequence[Hashable],
-    *,
-    level: float = 0.95,
-    resamples: int = 9999,
-    seed: int = 0,
-) -> Bootstrapped:
-    """Give the mean with a BCa interval from resampling whole clusters."""
-    sums, sizes = cluster_sums(sample(values, "values"), clusters)
-    found = bootstrap(
-        [list(sums), list(sizes)],
-        _ratio,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-        paired=True,
-        vectorised=True,
-    )
-    return found._replace(method=f"{found.method}, whole clusters")
 
 
 def interval(
@@ -179,7 +156,3 @@ def _jackknifed(
         )
         for k, array in enumerate(arrays)
     ]
-
-
-def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int = -1) -> Any:
-    return sums.sum(axis=axis) / sizes.sum(axis=axis)

@@ -85,7 +85,7 @@ def silhouette(rows: NDArray[Any], labels: Sequence[int] | NDArray[Any]) -> floa
 def silhouette_of_distances(
     distances: NDArray[Any], labels: Sequence[int] | NDArray[Any]
 ) -> float | None:
-    """Give the silhouette where the distances between rows are known."""
+    """Return the silhouette where the distances between rows are known."""
     import numpy as np
 
     _, group = np.unique(np.asarray(labels), return_inverse=True)

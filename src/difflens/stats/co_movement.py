@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .drift import drift_basis, without_drift
+from .oscillation import drift_basis, without_drift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,12 +47,9 @@ class CoMovements(NamedTuple):
 
 
 def co_movements(
-    values: NDArray[Any],
-    top: int = 20,
-    alpha: float = 0.05,
-    common: NDArray[Any] | None = None,
+    values: NDArray[Any], top: int = 20, alpha: float = 0.05, common: NDArray[Any] | None = None
 ) -> CoMovements | None:
-    """Correlate all columns; None where there are too few points, or fewer than two that vary.
+    """Correlate all columns; None if there are too few points, or fewer than two that vary.
 
     `common` is a series that all of them may follow: partial correlations are given beside it.
     """
@@ -97,7 +94,7 @@ def whitened(values: NDArray[Any]) -> NDArray[Any]:
         # Taking drift out takes correlation out; more of it the stronger it is.
         phi = phi + drift / (n - drift) * (1 + np.clip(phi, 0, 0.9))
     phi = np.clip(np.nan_to_num(phi), -0.98, 0.98)
-    return rest[1:] - phi * rest[:-1]  # type: ignore[no-any-return]
+    return rest[1:] - phi * rest[:-1]
 
 
 def _sizes(values: NDArray[Any], common: NDArray[Any] | None) -> NDArray[Any]:
@@ -108,7 +105,7 @@ def _sizes(values: NDArray[Any], common: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def _standard_ranks(white: NDArray[Any], sizes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give ranks of length one about zero (NaN where a column does not vary), and their lag 1."""
+    """Return ranks of length one about zero (NaN if a column does not vary), and their lag 1."""
     import numpy as np
 
     ranks = np.argsort(np.argsort(white, axis=0, kind="stable"), axis=0).astype(np.float64)
@@ -123,7 +120,7 @@ def _effective(n: int, product: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     free = n - drift_basis(n).shape[1]
-    return np.clip(free * (1 - product) / (1 + product), 4.0, free)  # type: ignore[no-any-return]
+    return np.clip(free * (1 - product) / (1 + product), 4.0, free)
 
 
 def _p_of(r: NDArray[Any], n: NDArray[Any]) -> NDArray[Any]:
@@ -132,7 +129,7 @@ def _p_of(r: NDArray[Any], n: NDArray[Any]) -> NDArray[Any]:
 
     with np.errstate(divide="ignore"):
         t = np.abs(r) * np.sqrt((n - 2) / np.maximum(1 - r * r, 0.0))
-    return 2 * stdtr(n - 2, -t)  # type: ignore[no-any-return]
+    return 2 * stdtr(n - 2, -t)
 
 
 def _pair(
@@ -159,7 +156,7 @@ def _pair(
 
 
 def _lag(left: NDArray[Any], right: NDArray[Any], at_once: float) -> int:
-    """Find the shift at which both agree best; one that is no stronger than none is none."""
+    """Find the shift at which both series agree best; 0 unless it beats no shift at all."""
     best, where = at_once, 0
     for lag in range(1, min(FARTHEST, len(left) // 5) + 1):
         for sign, r in ((1, left[:-lag] @ right[lag:]), (-1, right[:-lag] @ left[lag:])):

@@ -1,4 +1,4 @@
-"""What comparing two samples tells: the difference, its interval, and the test behind it."""
+"""What comparing two samples shows: the difference, its interval, and the test behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Comparison(NamedTuple):
     """A difference, right minus left, with what is known of its uncertainty.
 
-    `low` and `high` are None where no interval can be had, and `note` says why. `p` is two-sided.
+    `low` and `high` are None if no interval can be had, and `note` says why. `p` is two-sided.
     `standard_error` (with `df`; None is the normal law) is there where the interval is
     difference ± t·standard_error, so that it can be had at any level. `p_error` is the
     Monte-Carlo standard error of a resampled p.
@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
     p_error: float | None = None
 
     def interval(self, level: float) -> tuple[float, float] | None:
-        """Give the interval at a level, or a wider one where only that is known, or None.
+        """Return the interval at a level, or a wider one where only that is known, or None.
 
         A wider interval is safe to decide on: it contains the one asked for.
 
@@ -70,19 +70,22 @@ def by_t(  # noqa: PLR0917  what a t-test is made of
 
 
 def quantile(probability: float, df: float | None) -> float:
-    """Give a quantile of Student's t, or of the normal law where `df` is None."""
+    """Return a quantile of Student's t, or of the normal law where `df` is None."""
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(probability) if df is None else stdtrit(df, probability))
 
 
 def two_sided(statistic: float, df: float | None) -> float:
-    """Give P(|T| >= |statistic|) for Student's t, or for the normal law where `df` is None."""
+    """Return P(|T| >= |statistic|) for Student's t, or for the normal law where `df` is None."""
     return 2 * below(-abs(statistic), df)
 
 
 def below(statistic: float, df: float | None) -> float:
-    """Give P(T <= statistic) for Student's t, or for the normal law where `df` is None."""
+    """Return P(T <= statistic) for Student's t, or for the normal law where `df` is None."""
     from scipy.special import ndtr, stdtr
 
     return float(ndtr(statistic) if df is None else stdtr(df, statistic))
+
+
+NO_REPEATS = "no repeat measurements: cannot separate change from noise"

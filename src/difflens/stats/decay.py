@@ -30,7 +30,7 @@ _SPANS = (0.1, 300.0)  # time constants that the series spans, likewise
 class Decay(NamedTuple):
     """The fitted curve; intervals by bootstrap. `steps` run from the last time on.
 
-    `steps` is None where the floor is not identified or its interval spans more than a factor 10.
+    `steps` is None if the floor is not identified or its interval spans more than a factor 10.
     """
 
     form: Form
@@ -94,7 +94,7 @@ def decay(
         return None
     again = _bootstrapped(best, heights, bootstraps, seed)
     astray = _goes_astray(best, heights)
-    return _told(
+    return _verdict(
         best,
         other,
         again,
@@ -132,7 +132,7 @@ def _fit(
 def _least_squares(
     columns: NDArray[Any], heights: NDArray[Any]
 ) -> tuple[float, int, NDArray[Any], float]:
-    """Give ln likelihood, best rate, floor and amplitude, phi: phi is what the last fit left."""
+    """Return ln likelihood, best rate, floor and amplitude, phi: phi is what the last fit left."""
     import numpy as np
 
     phi, n = 0.0, len(heights)
@@ -194,7 +194,7 @@ def _bootstrapped(fit: _Fit, heights: NDArray[Any], count: int, seed: int) -> ND
     return np.column_stack([lines, fit.rates[best], at_edge])
 
 
-def _told(
+def _verdict(
     best: _Fit,
     other: _Fit,
     again: NDArray[Any],
@@ -205,6 +205,7 @@ def _told(
     astray: bool,
     n: int,
 ) -> Decay:
+    """Say whether the floor is known, and if so how many steps remain until the curve is near."""
     import numpy as np
 
     tails = [(1 - level) / 2, (1 + level) / 2]
@@ -229,9 +230,22 @@ def _told(
             note = f"between {steps_low:.3g} and {steps_high:.3g} steps: more than a factor of 10"
             steps = None
     return Decay(
-        best.form, floor, low, high, amplitude, rate, best.phi, steps_low is not None,
-        2 * (best.likelihood - other.likelihood), steps, steps_low, steps_high, level, n, note,
-    )  # fmt: skip
+        form=best.form,
+        floor=floor,
+        floor_low=low,
+        floor_high=high,
+        amplitude=amplitude,
+        rate=rate,
+        phi=best.phi,
+        identified=steps_low is not None,
+        aicc_difference=2 * (best.likelihood - other.likelihood),
+        steps=steps,
+        steps_low=steps_low,
+        steps_high=steps_high,
+        level=level,
+        n=n,
+        note=note,
+    )
 
 
 def _goes_astray(fit: _Fit, heights: NDArray[Any]) -> bool:
@@ -250,10 +264,10 @@ def _goes_astray(fit: _Fit, heights: NDArray[Any]) -> bool:
 
 
 def _steps(form: Form, curves: NDArray[Any], now: float, tolerance: float) -> NDArray[Any]:
-    """Solve A f(t) = tolerance |floor| for t, from now on; 0 where that has been passed."""
+    """Solve A f(t) = tolerance |floor| for t, from now on; 0 if that has been passed."""
     import numpy as np
 
     floor, amplitude, rate = curves[:, 0], np.maximum(curves[:, 1], 1e-300), curves[:, 2]
     ratio = np.log(amplitude / (tolerance * np.maximum(np.abs(floor), 1e-300)))
     when = np.exp(np.minimum(ratio / rate, 700)) if form == "power" else 1 + ratio / rate
-    return np.maximum(when - now, 0.0)  # type: ignore[no-any-return]
+    return np.maximum(when - now, 0.0)

@@ -1,4 +1,9 @@
-"""Does a series swing to and fro more than noise does?
+"""Does a series swing to and fro more than noise does, once its slow drift is taken out?
+
+A straight line would leave the bend of every learning curve behind, and the bend looks like strong
+autocorrelation. So a line and the lowest cosines go: all that makes fewer than five full swings
+over the series, and never more than a tenth of the points. A running median would do as well
+against outliers, but its own correlation cannot be written down.
 
 Counting turns is not enough: independent noise turns at two points of three, and every stationary
 AR(1) series at more than half of its points, so that a limit of 0.5 calls all noise oscillating.
@@ -13,14 +18,78 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import cycle
-from math import acos, pi
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .drift import SWINGS, drift_basis, faded, without_drift
-from .samples import sample
+from .samples import robust_deviation, sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+SWINGS = 5  # full cycles over the series below which a swing counts as drift
+_CUTS = 8  # times at most: each brings what a spike adds to the drift down several times
+_FADED = 0.2  # part of the series over which each end fades in or out
+
+
+def without_drift(values: NDArray[Any], cut: float | None = None) -> NDArray[Any]:
+    """Take the drift out of every column; times run down the rows, evenly spaced.
+
+    With `cut` what is left is cut off at so many robust deviations, and the drift fitted anew to
+    the rest (Huber 1964): a spike that all series share would else ring through all of them.
+    """
+    import numpy as np
+
+    basis = drift_basis(len(values))
+    rest = values - basis @ (basis.T @ values)
+    if cut is None:
+        return rest
+    weights = basis.T @ values
+    for _ in range(_CUTS):
+        bound = cut * robust_deviation(rest, 0.0, axis=0)
+        if not (np.abs(rest) > bound).any():
+            break
+        weights += basis.T @ np.clip(rest, -bound, bound)
+        rest = values - basis @ weights
+    return np.clip(rest, -bound, bound)
+
+
+def faded(values: NDArray[Any]) -> NDArray[Any]:
+    """Fade the ends out, and take the drift of what is left.
+
+    A curve that falls steeply at its start cannot be fitted by smooth columns: the fit rings over
+    the whole series, and rings like an oscillation. Faded, the start has no weight in the fit.
+    """
+    weight, basis = _fading(len(values))
+    shown = values * weight[:, None]
+    return shown - basis @ (basis.T @ shown)
+
+
+@lru_cache(maxsize=8)
+def drift_basis(n: int) -> NDArray[Any]:
+    """Return orthonormal columns that span a constant, a line and the lowest cosines."""
+    import numpy as np
+
+    return np.linalg.qr(_columns(n))[0]
+
+
+@lru_cache(maxsize=8)
+def _fading(n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    import numpy as np
+
+    time = (np.arange(n) + 0.5) / n
+    weight = np.sin(np.pi / 2 * np.minimum(np.minimum(time, 1 - time) / _FADED, 1)) ** 2
+    return weight, np.linalg.qr(_columns(n) * weight[:, None])[0]
+
+
+def _columns(n: int) -> NDArray[Any]:
+    import numpy as np
+
+    cosines = max(0, min(2 * SWINGS - 1, n // 10 - 2))
+    time = (np.arange(n) + 0.5) / n
+    columns = [np.ones(n), time - 0.5]
+    columns += [np.cos(np.pi * half * time) for half in range(2, cosines + 2)]
+    return np.stack(columns[: max(1, n - 1)], axis=1)
+
 
 FEWEST = 16  # points below which no period and no correlation can be told from noise
 
@@ -42,7 +111,7 @@ class TurningPoints(NamedTuple):
 
 
 class Oscillation(NamedTuple):
-    """Both signs of an oscillation; None where the series is too short or does not vary.
+    """Both signs of an oscillation; None if the series is too short or does not vary.
 
     `period` is in points, of the largest peak with five cycles or more, whether or not it is
     significant. `p` is the smaller of both signs' p, doubled for there being two.
@@ -60,7 +129,7 @@ class Oscillation(NamedTuple):
 
 
 class Oscillations(NamedTuple):
-    """The same of many series at once, one element each; NaN where nothing can be told."""
+    """The same of many series at once, one element each; NaN if nothing is known."""
 
     lag1: NDArray[Any]
     lag1_low: NDArray[Any]
@@ -95,25 +164,10 @@ def turning_points(values: Sequence[float] | NDArray[Any]) -> TurningPoints:
     return TurningPoints(count, expected, variance, z, NormalDist().cdf(-z), n)
 
 
-def turning_rate(phi: float) -> float:
-    """Give the turns per point of a Gaussian AR(1): arccos(-(1 - phi)/2)/pi (Kedem 1994).
-
-    >>> round(turning_rate(0.0), 3), round(turning_rate(0.9), 3)
-    (0.667, 0.516)
-    """
-    return acos(-(1 - phi) / 2) / pi
-
-
-def oscillation(
-    values: Sequence[float] | NDArray[Any], seed: int = 0, alpha: float = 0.05
-) -> Oscillation:
-    """Judge one series, on the scale on which its noise is even (ln of norms).
-
-    Nothing is drawn at random; `seed` is there for callers that hand theirs to every test.
-    """
+def oscillation(values: Sequence[float] | NDArray[Any], alpha: float = 0.05) -> Oscillation:
+    """Judge one series, on the scale on which its noise is even (ln of norms)."""
     import numpy as np
 
-    del seed
     turning = turning_points(values)
     if len(values) < FEWEST:
         return Oscillation(None, None, None, turning, None, None, False)
@@ -194,7 +248,7 @@ class _Red(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _red(n: int, first: int, last: int) -> _Red:
-    """Give it once for all series of one length: its logarithms are what takes long."""
+    """Return it once for all series of one length: its logarithms are what takes long."""
     import numpy as np
 
     cosine = np.cos(2 * np.pi * np.arange(first, last + 1) / n)[:, None]
@@ -203,7 +257,7 @@ def _red(n: int, first: int, last: int) -> _Red:
 
 
 def _whitening(power: NDArray[Any], red: _Red) -> NDArray[Any]:
-    """Give a(w) = 1 + phi² - 2 phi cos w of the AR(1) that fits each column best (Whittle 1953).
+    """Return a(w) = 1 + phi² - 2 phi cos w of the AR(1) that fits each column best (Whittle 1953).
 
     The best phi has the least ln(mean I a) - mean ln a, and mean I a needs two sums whatever
     phi is.
@@ -214,12 +268,12 @@ def _whitening(power: NDArray[Any], red: _Red) -> NDArray[Any]:
     total, tilted = power.mean(axis=0), (power * cosine).mean(axis=0)
     fit = np.log(np.outer(1 + phis**2, total) - np.outer(2 * phis, tilted)) - shape[:, None]
     phi = phis[np.where(np.isnan(fit), np.inf, fit).argmin(axis=0)]
-    return 1 + phi**2 - 2 * phi * cosine  # type: ignore[no-any-return]
+    return 1 + phi**2 - 2 * phi * cosine
 
 
 @lru_cache(maxsize=8)
 def _log_ways(m: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give ln C(m, j) of the first terms, and their j from 1, a row each."""
+    """Return ln C(m, j) of the first terms, and their j from 1, a row each."""
     import numpy as np
     from scipy.special import gammaln
 
@@ -228,7 +282,7 @@ def _log_ways(m: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _fisher(g: NDArray[Any], m: int) -> NDArray[Any]:
-    """Give P(max share >= g) of m equal exponentials: sum (-1)^(j-1) C(m, j)(1 - j g)^(m-1) (1929).
+    """Return P(max share >= g) of m exponentials: sum (-1)^(j-1) C(m, j)(1 - j g)^(m-1) (1929).
 
     Where the first term is beyond 1 the sum cancels badly, and 1 - exp(-first) is as good.
     """

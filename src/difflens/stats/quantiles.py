@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .permutation import permutation
+from .means import permutation
 from .samples import probability, sample
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ RESAMPLES = 1999
 
 
 class Quantile(NamedTuple):
-    """A quantile (type 7) between two order statistics; None where none is far enough out."""
+    """A quantile (type 7) between two order statistics; None if none is far enough out."""
 
     value: float
     low: float | None
@@ -49,7 +49,7 @@ class QuantileComparison(NamedTuple):
 
 
 def least_samples(q: float, level: float = 0.95, sides: int = 2) -> int:
-    """Give how many values an interval of the quantile needs to be finite.
+    """Return how many values an interval of the quantile needs to be finite.
 
     The smallest n with max(q, 1 - q)^n <= (1 - level)/sides; one side asks for less.
 
@@ -93,7 +93,7 @@ def compare(
     seed: int = 0,
     level: float = 0.95,
 ) -> QuantileComparison:
-    """Compare one quantile of two sides, resampling whole runs: values inside one are correlated.
+    """Compare one quantile of two sides, resampling by run: values inside one are correlated.
 
     Quantiles are Harrell and Davis's (1982), smooth enough to resample. p permutes the runs'
     own quantiles, and is None below five named runs a side. Without runs every value counts as
@@ -129,7 +129,7 @@ def compare(
 
 
 def _ends(before: NDArray[Any], after: NDArray[Any], level: float) -> list[float | None]:
-    """Give both ends of the difference and, where left is always positive, of the ratio."""
+    """Return both ends of the difference and, where left is always positive, of the ratio."""
     import numpy as np
 
     shares = [(1 - level) / 2, (1 + level) / 2]

@@ -1,8 +1,8 @@
-"""Many models on many datasets: are any of them different, and which pairs?
+"""Which side tends to be larger, and which of many players is stronger: by ranks and by wins.
 
-Ranks over datasets (Demsar 2006), not wins and losses between pairs of models, which forget how
-many pairs were tried. scipy's `friedmanchisquare` corrects for ties, the published tables do not:
-both are right, and must not be compared.
+Brunner-Munzel first: it tests P(left < right) = P(left > right) whatever the shapes are.
+Mann-Whitney is the exact test of the two laws being equal, and only of that. Players who meet in
+pairs are ranked by Bradley and Terry's model, with simultaneous intervals.
 """
 
 from __future__ import annotations
@@ -10,25 +10,120 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .comparison import Comparison, quantile, two_sided
+from .samples import probability, sample
+
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+
+
+_EXACT = 30  # values a side up to which the exact law of U is cheap
+
+
+def brunner_munzel(
+    left: Sequence[float], right: Sequence[float], level: float = 0.95
+) -> Comparison:
+    """Compare by θ = P(left < right) + P(left = right)/2, which is the effect with its interval.
+
+    The difference is 2θ - 1 = P(left < right) - P(left > right). The standard error of θ is
+    sqrt(n_l S_l² + n_r S_r²) / (n_l n_r), S² the variance of the placements, and df is by
+    Satterthwaite (Brunner & Munzel 2000). Samples that do not overlap have no S²: there the p
+    is Mann-Whitney's, and no interval is given.
+    """
+    probability(level, "level")
+    before, after = sample(left, "left"), sample(right, "right")
+    theta, parts = _placements(before, after)
+    sizes = before.size, after.size
+    if min(sizes) < 2 or not sum(parts):
+        return _without_spread(before, after, theta, level)
+    df = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
+    error = sum(parts) ** 0.5 / (before.size * after.size)
+    reach = quantile((1 + level) / 2, df) * error
+    low, high = max(theta - reach, 0.0), min(theta + reach, 1.0)
+    return Comparison(
+        2 * theta - 1,
+        2 * low - 1,
+        2 * high - 1,
+        level,
+        two_sided((theta - 0.5) / error, df),
+        "brunner-munzel",
+        *sizes,
+        statistic=(theta - 0.5) / error,
+        df=df,
+        effect=theta,
+        effect_low=low,
+        effect_high=high,
+        standard_error=2 * error,
+    )
+
+
+def mann_whitney(left: Sequence[float], right: Sequence[float]) -> Comparison:
+    """Test that both sides have one law; U counts the pairs in which right is larger.
+
+    Exact without ties and with up to 30 values a side, else normal, corrected for ties and for
+    continuity (Mann & Whitney 1947). The difference and the effect are as in Brunner-Munzel.
+    """
+    from numpy import unique
+    from scipy.stats import mannwhitneyu
+
+    before, after = sample(left, "left"), sample(right, "right")
+    theta, _ = _placements(before, after)
+    tied = unique([*before, *after]).size < before.size + after.size
+    exact = not tied and max(before.size, after.size) <= _EXACT
+    constant = unique([*before, *after]).size == 1
+    law = "exact" if exact else "normal"
+    found = mannwhitneyu(after, before, method="exact" if exact else "asymptotic")
+    return Comparison(
+        2 * theta - 1,
+        None,
+        None,
+        0.95,
+        1.0 if constant else float(found.pvalue),
+        f"mann-whitney, {law}",
+        before.size,
+        after.size,
+        statistic=float(found.statistic),
+        effect=theta,
+        note="a test of equal laws, without an interval",
+    )
+
+
+def _placements(
+    before: NDArray[np.float64], after: NDArray[np.float64]
+) -> tuple[float, tuple[float, float]]:
+    from numpy import concatenate
+    from scipy.stats import rankdata
+
+    ranks = rankdata(concatenate([before, after]))
+    left, right = ranks[: before.size], ranks[before.size :]
+    theta = float(right.mean() - (after.size + 1) / 2) / before.size
+    if min(before.size, after.size) < 2:
+        return theta, (0.0, 0.0)
+    parts = [
+        array.size * float((placed - rankdata(array)).var(ddof=1))
+        for array, placed in ((before, left), (after, right))
+    ]
+    return theta, (parts[0], parts[1])
+
+
+def _without_spread(
+    before: NDArray[np.float64], after: NDArray[np.float64], theta: float, level: float
+) -> Comparison:
+    small = min(before.size, after.size) < 2
+    note = "fewer than two values on a side" if small else "ranks do not vary within the sides"
+    p = None if small else mann_whitney(list(before), list(after)).p
+    method = "brunner-munzel" if small else "mann-whitney, where brunner-munzel is undefined"
+    sizes = before.size, after.size
+    return Comparison(2 * theta - 1, None, None, level, p, method, *sizes, effect=theta, note=note)
+
 
 _ROUNDS = 100_000
 _RESAMPLED = 1e-7  # how exactly abilities are found in each resample: far below their spread
 
 
-class Friedman(NamedTuple):
-    """Mean ranks (1 is best), the test that they are all equal, and what two must differ by."""
-
-    ranks: tuple[float, ...]
-    chi2: float
-    f: float | None
-    p: float
-    critical_difference: float
-
-
 class BradleyTerry(NamedTuple):
-    """Log-abilities of players, the last at zero; None where the results do not fix them."""
+    """Log-abilities of players, the last at zero; None if the results do not fix them."""
 
     abilities: tuple[float, ...] | None
     tie: float
@@ -44,46 +139,6 @@ class Standing(NamedTuple):
     apart: tuple[tuple[int, int], ...]
     level: float
     note: str
-
-
-def friedman(scores: Sequence[Sequence[float]], alpha: float = 0.05) -> Friedman:
-    """Test whether models (columns) differ over datasets (rows); a higher score is better.
-
-    chi2 = 12 N/(k (k + 1)) (sum R^2 - k (k + 1)^2/4), F = (N - 1) chi2/(N (k - 1) - chi2) (Iman and
-    Davenport 1980), critical difference q sqrt(k (k + 1)/(6 N)) with q of the studentised range
-    over sqrt 2 (Nemenyi 1963). F is None where all datasets rank alike: it is infinite, p is 0.
-    """
-    import numpy as np
-    from scipy.stats import f as fisher
-    from scipy.stats import rankdata
-
-    table = np.asarray(scores, np.float64)
-    if table.ndim != 2 or min(table.shape) < 2:
-        raise ValueError("a ranking needs at least two models on at least two datasets")
-    if not np.isfinite(table).all():
-        raise ValueError("scores hold values that are not finite; leave those datasets out")
-    n, k = table.shape
-    ranks = rankdata(-table, axis=1).mean(axis=0)
-    chi2 = 12 * n / (k * (k + 1)) * (float((ranks**2).sum()) - k * (k + 1) ** 2 / 4)
-    room = n * (k - 1) - chi2
-    difference = nemenyi(k, alpha) * (k * (k + 1) / (6 * n)) ** 0.5
-    if room <= 1e-9 * n * k:
-        return Friedman(tuple(ranks.tolist()), chi2, None, 0.0, difference)
-    statistic = (n - 1) * chi2 / room
-    p = float(fisher.sf(statistic, k - 1, (k - 1) * (n - 1)))
-    return Friedman(tuple(ranks.tolist()), chi2, statistic, p, difference)
-
-
-def nemenyi(k: int, alpha: float = 0.05) -> float:
-    """Give q: the studentised range of k endless samples over sqrt 2.
-
-    >>> round(nemenyi(4), 3)
-    2.569
-    """
-    import numpy as np
-    from scipy.stats import studentized_range
-
-    return float(studentized_range.ppf(1 - alpha, k, np.inf) / 2**0.5)
 
 
 def bradley_terry(
@@ -153,9 +208,13 @@ def standing(
     apart = [pair for pair, gap, far in zip(pairs, gaps, margins, strict=True) if gap > far]
     note = "" if len(drawn) == resamples else f"{resamples - len(drawn)} resamples not connected"
     return Standing(
-        tuple(whole.tolist()), tuple((whole - reach).tolist()), tuple((whole + reach).tolist()),
-        tuple(apart), level, note,
-    )  # fmt: skip
+        tuple(whole.tolist()),
+        tuple((whole - reach).tolist()),
+        tuple((whole + reach).tolist()),
+        tuple(apart),
+        level,
+        note,
+    )
 
 
 def _note_down(table: NDArray[Any], first: int, second: int, score: float) -> None:
@@ -176,7 +235,7 @@ def _centred(table: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _reach(drawn: NDArray[Any], centre: NDArray[Any], level: float) -> NDArray[Any]:
-    """Give how far intervals that hold all at once go: a quantile of the largest |t|."""
+    """Return how far intervals that hold all at once go: a quantile of the largest |t|."""
     import numpy as np
 
     deviation = drawn.std(axis=0, ddof=1)

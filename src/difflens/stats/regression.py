@@ -82,10 +82,14 @@ def _fitted(y: NDArray[Any], x: NDArray[Any], scales: NDArray[Any], level: float
     errors = np.sqrt(np.diag(inverse @ (pulled.T @ pulled) @ inverse)) / scales
     values, reach = weights / scales, quantile((1 + level) / 2, df)
     return Regression(
-        tuple(_coefficient(float(value), float(error), reach, df)
-              for value, error in zip(values[1:], errors[1:], strict=True)),
-        float(values[0]), df, y.size,
-    )  # fmt: skip
+        tuple(
+            _coefficient(float(value), float(error), reach, df)
+            for value, error in zip(values[1:], errors[1:], strict=True)
+        ),
+        float(values[0]),
+        df,
+        y.size,
+    )
 
 
 def _coefficient(value: float, error: float, reach: float, df: int) -> Coefficient:

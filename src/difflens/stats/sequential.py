@@ -22,49 +22,16 @@ _STEP = 1000  # values taken up at a time
 _CAUTION = 0.5  # the part of its capital that a bet may lose at most
 
 
-class AlwaysValid(NamedTuple):
-    """A p after every value, valid at all of them at once; `stopped` is the first below alpha."""
-
-    p: tuple[float, ...]
-    stopped: int | None
-
-
 class Bounds(NamedTuple):
     """An interval of the mean after every value, valid at all of them at once.
 
-    None where nothing can be said yet; `stopped` is the first n whose interval excludes the null.
+    None if nothing can be said yet; `stopped` is the first n whose interval excludes the null.
     """
 
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
     level: float
     stopped: int | None
-
-
-def msprt(
-    values: Sequence[float],
-    *,
-    deviation: float,
-    mixture: float | None = None,
-    alpha: float = 0.05,
-) -> AlwaysValid:
-    """Test a zero mean at every n by the mixture likelihood ratio (Johari et al. 2022).
-
-    Λ_n = sqrt(s² / (s² + nτ²)) · exp(τ² S_n² / (2 s² (s² + nτ²))), p_n = min(1, min 1/Λ_k).
-    s is `deviation`, known; τ is `mixture`, the size of effect looked for (s/10 if not given).
-    """
-    import numpy as np
-
-    probability(alpha, "alpha")
-    array = sample(values, "values")
-    tau = deviation / 10 if mixture is None else mixture
-    if not (deviation > 0 and tau > 0):
-        raise ValueError("deviation and mixture must be above zero")
-    sums, n = np.cumsum(array), np.arange(1, array.size + 1)
-    total = deviation**2 + n * tau**2
-    log_ratio = np.log(deviation**2 / total) / 2 + (tau * sums / deviation) ** 2 / (2 * total)
-    p = np.exp(np.minimum(0.0, np.minimum.accumulate(-log_ratio)))
-    return AlwaysValid(tuple(float(each) for each in p), _first(p <= alpha))
 
 
 def confidence_sequence(
@@ -75,7 +42,7 @@ def confidence_sequence(
     start: int = START,
     tightest: int = 1000,
 ) -> Bounds:
-    """Give the asymptotic confidence sequence of a mean (Waudby-Smith et al. 2024).
+    """Return the asymptotic confidence sequence of a mean (Waudby-Smith et al. 2024).
 
     x̄_t ± s_t sqrt(2 (tr² + 1) / (t²r²) · ln(sqrt(tr² + 1) / alpha)), from `start` values on; r
     is such that the interval is tightest, for its n, about `tightest`.
@@ -102,7 +69,7 @@ def betting_sequence(
     null: float = 0.0,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Bounds:
-    """Give the hedged-capital confidence sequence of bounded values: exact, whatever their law.
+    """Return the hedged-capital confidence sequence of bounded values: exact, whatever their law.
 
     A gambler bets against every candidate mean m: half the capital grows by 1 + λ⁺(x - m), half
     by 1 - λ⁻(x - m). Under the true mean it rarely reaches 1/alpha (Ville 1939), so a mean is out
@@ -123,7 +90,7 @@ def betting_sequence(
 
 
 def _bets(scaled: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Give the size of each bet, from the values before it alone."""
+    """Return the size of each bet, from the values before it alone."""
     import numpy as np
 
     t = np.arange(1, scaled.size + 1)
@@ -137,7 +104,7 @@ def _bets(scaled: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
 def _alive(
     scaled: NDArray[np.float64], bets: NDArray[np.float64], ruin: float
 ) -> NDArray[np.float64]:
-    """Give, after every value, the means next to those that no bet has ruled out."""
+    """Return, after each value, the means next to those that no bet has ruled out."""
     import numpy as np
 
     grid = np.linspace(0, 1, _GRID + 1)

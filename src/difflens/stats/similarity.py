@@ -23,37 +23,32 @@ class Overlap(NamedTuple):
     null: float
 
 
-def linear_cka(x: NDArray[Any], y: NDArray[Any], unbiased: bool = True) -> float | None:
+def linear_cka(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     """Compare two representations of the same n rows: HSIC(X, Y)/sqrt(HSIC(X, X) HSIC(Y, Y)).
 
     Kornblith et al. (2019). Biased HSIC is |X'Y|^2 of the centred columns; unrelated rows then give
     about p/(n + p), not 0. Unbiased is the estimator of Song et al. (2012), which for centred
     columns, with d = sum k_ii l_ii over the rows' squared lengths, is in proportion to
     |X'Y|^2 - d n/(n - 2) + sum k_ii sum l_ii/((n - 1)(n - 2)).
-    None where a side does not vary, or below four rows.
+    None if a side does not vary, or below four rows.
     """
     _same_rows(x, y)
     if len(x) < 4:
         return None
     centred = _Centred(x), _Centred(y)
     cross, left, right = (
-        _hsic(one, other, unbiased) for one, other in (centred, centred[:1] * 2, centred[1:] * 2)
+        _hsic(one, other) for one, other in (centred, centred[:1] * 2, centred[1:] * 2)
     )
     if left <= 0 or right <= 0:
         return None
     return float(cross / (left * right) ** 0.5)
 
 
-def biased_null(n: int, p: int) -> float:
-    """Give what biased linear CKA of two unrelated n x p Gaussian matrices is near: p/(n + p)."""
-    return p / (n + p)
-
-
 def procrustes(x: NDArray[Any], y: NDArray[Any]) -> float | None:
     """Rotate the centred X onto the centred Y as well as can be: min over Q of |XQ - Y|/|Y|.
 
     Q = UV' of the singular vectors of X'Y (Schonemann 1966). 0 for a rotation, 1 and more for
-    unrelated rows; None where Y does not vary.
+    unrelated rows; None if Y does not vary.
     """
     import numpy as np
 
@@ -130,20 +125,17 @@ class _Centred:
             yield self.matrix[first : first + self.step].astype(np.float64) - self.means
 
 
-def _hsic(x: _Centred, y: _Centred, unbiased: bool) -> float:
+def _hsic(x: _Centred, y: _Centred) -> float:
     n = len(x.lengths)
     if float(x.lengths.sum()) <= x.rounding or float(y.lengths.sum()) <= y.rounding:
         return 0.0
-    both = _inner(x, y)
-    if not unbiased:
-        return both
     diagonal = float((x.lengths * y.lengths).sum())
     traces = float(x.lengths.sum()) * float(y.lengths.sum())
-    return both - diagonal * n / (n - 2) + traces / ((n - 1) * (n - 2))
+    return _inner(x, y) - diagonal * n / (n - 2) + traces / ((n - 1) * (n - 2))
 
 
 def _inner(x: _Centred, y: _Centred) -> float:
-    """Give |X'Y|^2, by way of the smaller of the rows' and the columns' products."""
+    """Return |X'Y|^2, by way of the smaller of the rows' and the columns' products."""
     import numpy as np
 
     n, wide = len(x.lengths), min(x.matrix.shape[1], y.matrix.shape[1])

@@ -23,7 +23,7 @@ STRONGEST = 0.98  # of autocorrelations: beyond it no length of series would do
 
 
 class Slope(NamedTuple):
-    """How fast a series moves: per unit of time, with its interval (None where n is too small)."""
+    """How fast a series moves: per unit of time, with its interval (None if n is too small)."""
 
     value: float
     low: float | None
@@ -59,7 +59,7 @@ def theil_sen(
 ) -> Slope | None:
     """Estimate the slope: median over pairs of (x_j - x_i)/(t_j - t_i) (Theil 1950, Sen 1968).
 
-    The interval is Sen's and takes the points for independent; it is None where even a perfectly
+    The interval is Sen's and takes the points for independent; it is None if even a perfectly
     monotone series could not reach the level (2/n! > 1 - level). None below two distinct times.
 
     >>> theil_sen([0, 1, 2, 3, 4], [1.0, 3.0, 5.0, 7.0, 100.0]).value
@@ -90,7 +90,7 @@ def correlated_slope(
     """Estimate the slope with Sen's interval widened by sqrt((1 + phi)/(1 - phi)).
 
     A mean of n points with autocorrelation phi varies as one of n(1 - phi)/(1 + phi) independent
-    points does, and so does a slope. None where there is no interval.
+    points does, and so does a slope. None if there is no interval.
     """
     line = theil_sen(times, values, level)
     if line is None or line.low is None or line.high is None:
@@ -104,7 +104,7 @@ def correlated_slope(
 
 
 def _slopes(when: NDArray[Any], what: NDArray[Any]) -> NDArray[Any]:
-    """Give the slope of every pair of points whose times differ; the times ascend."""
+    """Return the slope of every pair of points whose times differ; the times ascend."""
     import numpy as np
 
     before, after = _pairs(len(when))
@@ -112,7 +112,7 @@ def _slopes(when: NDArray[Any], what: NDArray[Any]) -> NDArray[Any]:
     rise = what[after] - what[before]
     if not run.all():
         rise, run = rise[run > 0], run[run > 0]
-    return np.divide(rise, run, out=rise)  # type: ignore[no-any-return]
+    return np.divide(rise, run, out=rise)
 
 
 @lru_cache(maxsize=4)
@@ -125,7 +125,7 @@ def _pairs(n: int) -> tuple[NDArray[Any], NDArray[Any]]:
 def _sen(
     slopes: NDArray[Any], when: NDArray[Any], what: NDArray[Any], level: float
 ) -> tuple[float, float]:
-    """Give the slopes whose ranks lie z sqrt(Var S) about the middle (Sen 1968, with ties).
+    """Return the slopes whose ranks lie z sqrt(Var S) about the middle (Sen 1968, with ties).
 
     Written out, since importing scipy.stats takes longer than most histories take to be read.
     """
@@ -227,15 +227,15 @@ def _in_blocks(when: NDArray[Any], what: NDArray[Any]) -> tuple[NDArray[Any], ND
 
 @lru_cache(maxsize=256)
 def _null(grains: int, n: int, surrogates: int, seed: int) -> NDArray[Any]:
-    """Give |S| of simulated series; layers of one run share their length and much of their phi."""
+    """Return |S| of simulated series; layers of a run share their length and most of their phi."""
     import numpy as np
 
     null = s_of_each(first_order(grains * _GRAIN, n, surrogates, seed))
-    return np.abs(null)  # type: ignore[no-any-return]
+    return np.abs(null)
 
 
 def s_of_each(series: NDArray[Any]) -> NDArray[Any]:
-    """Give S of every column at once; the columns are continuous, so that none has ties."""
+    """Return S of every column at once; the columns are continuous, so that none has ties."""
     import numpy as np
 
     n = len(series)

@@ -1,12 +1,12 @@
-"""The contracts as checks: what a plug-in must obey, for ours and for strangers' alike.
+"""The contracts of plug-ins as checks, for our own and for those of other packages.
 
     from difflens.testing import check_source
 
     def test_tinyfmt_keeps_the_contract():
         check_source(tinyfmt, sample)
 
-Each check runs the laws of its kind and raises `AssertionError` with a sentence
-at the first that is broken. No test framework is needed.
+Each check runs the laws of its kind and raises `AssertionError` with a sentence at the first one
+that is broken. It needs no test framework.
 """
 
 from .analyses import LAWS as ANALYSIS_LAWS

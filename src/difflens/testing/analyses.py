@@ -1,4 +1,4 @@
-"""What every analysis obeys: a pure function that shows its evidence and invents nothing."""
+"""The laws of analyses: a pure function that shows its evidence and invents nothing."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from ..analyses import analysis, ask
-from ..diffs import Diff
-from ..protocols import Analysis
-from ..records import Envelope
-from ..registry import Entry
-from .laws import hold, is_described, registered
+from difflens.core.findings import Envelope
+from difflens.core.registry import Entry
+from difflens.diffs.analyses import Analysis, analysis, ask
+from difflens.diffs.diff import Diff
+
+from .laws import deeds, hold, is_described, registered
 from .models import diffs
 from .situations import Situation, situations
-from .watching import deeds
 
+_OPTIONS = frozenset({"needs", "fields", "thresholds", "gate", "gates", "constants"})
+_NEEDS = (None, "tensors", "values")
 _STATUSES = ("ok", "partial", "not_enough_information", "not_applicable", "error")
 
 
 class Case(NamedTuple):
-    """An analysis under test, and the diffs it must manage."""
+    """An analysis under test, and the diffs that it must handle."""
 
     entry: Entry
     diffs: dict[str, Diff]
@@ -33,66 +34,75 @@ class Case(NamedTuple):
         return ask(self.entry.name, self.diffs[name])
 
     def informed(self, situation: Situation) -> Envelope:
-        """Ask about a pair of which everything is known."""
+        """Ask about a pair with all evidence."""
         return ask(self.entry.name, situation.diff, situation.evidence, situation.policy)
 
 
 def check_analysis(
     plugin: Analysis, laws: tuple[Callable[[Case], None], ...] | None = None
 ) -> None:
-    """Hold an analysis plug-in to its contract."""
+    """Check an analysis against its contract."""
     entry = registered(analysis, plugin)
     with TemporaryDirectory(prefix="difflens-") as folder:
         case = Case(entry, dict(diffs(Path(folder))))
         for each in case.diffs.values():
-            _ = each.deltas  # measured here: an analysis touches no file
+            _ = each.deltas  # measured here, since an analysis must not open a file
         for law in laws or LAWS:
             law(case)
 
 
 def it_is_described(case: Case) -> None:
-    """It has a summary, and names the measures it reads by their types."""
+    """It has a summary, and declares only what `@analysis` knows."""
     is_described(case.entry)
-    needs = case.entry.options.get("needs")
-    typed = isinstance(needs, list | tuple) and all(isinstance(each, type) for each in needs)
-    hold(typed, f"{case.entry.name}: needs={needs!r}, a list of measure types is wanted")
+    options = case.entry.options
+    unknown = sorted(options.keys() - _OPTIONS)
+    hold(not unknown, f"{case.entry.name}: @analysis has no option {', '.join(unknown)}")
+    needs = options.get("needs")
+    hold(needs in _NEEDS, f"{case.entry.name}: needs={needs!r}, expected one of {_NEEDS[1:]}")
+    gate = options.get("gate")
+    fields = options.get("fields") or {}
+    hold(gate is None or gate in fields, f"{case.entry.name}: gate={gate!r} is not in its fields")
 
 
 def it_answers_every_diff(case: Case) -> None:
-    """It has an envelope for every diff, under its own name, with a status and a method."""
+    """It answers every field that it declares for every diff, with a status and a method."""
+    declared = set(case.entry.options.get("fields") or ("findings",))
     for name in case.diffs:
         answer = case.answer(name)
-        title = case.entry.name.replace("-", "_")
-        hold(answer.name == title, f"{name}: the envelope is called {answer.name!r}, not {title!r}")
-        hold(answer.status in _STATUSES, f"{name}: status {answer.status!r} is none of {_STATUSES}")
+        silent = sorted(declared - answer.fields.keys())
+        hold(not silent, f"{name}: {', '.join(silent)} declared and not answered")
+        hold(
+            answer.status in _STATUSES,
+            f"{name}: status {answer.status!r} is not one of {_STATUSES}",
+        )
         hold(answer.method, f"{name}: the envelope names no method")
 
 
 def it_says_what_is_missing(case: Case) -> None:
-    """A field that is null stands in `missing` with a reason; no number is NaN or infinite."""
+    """A field that is null has a reason in `missing`; no number is NaN or infinite."""
     for name in case.diffs:
         _explained(case.answer(name), name)
 
 
 def its_findings_show_evidence(case: Case) -> None:
-    """A finding carries the numbers that show it, and is about something in the diff."""
+    """A finding has the numbers that show it, and its subject is in the diff."""
     for name, diff in case.diffs.items():
         subjects = {"", *(delta.name for delta in diff.deltas)}
         for finding in case.answer(name).findings:
             hold(finding.evidence, f"{name}: {finding.text!r} has no evidence")
             known = finding.subject in subjects
-            hold(known, f"{name}: {finding.subject!r} is no tensor of the diff")
+            hold(known, f"{name}: {finding.subject!r} is not a tensor of the diff")
 
 
 def it_finds_nothing_in_equal_models(case: Case) -> None:
-    """A model against itself, nothing at all, or headers alone: there is nothing to find."""
+    """In equal models, empty models or headers alone it finds nothing."""
     for name in ("same", "empty", "headers alone"):
         found = case.answer(name).findings
         hold(not found, f"{name}: it found {[each.text for each in found]}")
 
 
 def it_is_pure(case: Case) -> None:
-    """The same diff gives the same answer, and no file, program or socket is touched."""
+    """The same diff gives the same answer, without files, programs or sockets."""
     for name in case.diffs:
         first = case.answer(name)
         with deeds() as done:
@@ -102,14 +112,14 @@ def it_is_pure(case: Case) -> None:
 
 
 def it_answers_by_its_values(case: Case) -> None:
-    """Very different pairs, with all evidence one can hand in, do not all get the same answer."""
+    """Very different pairs with all evidence do not all get the same answer."""
     answers = [case.informed(each).to_dict() for each in _situations().values()]
     alike = all(answer == answers[0] for answer in answers)
     hold(not alike, f"{case.entry.name}: three situations all got one answer")
 
 
 def it_prints_no_constant(case: Case) -> None:
-    """No number is the same on three very different pairs; `constants=` names the exceptions."""
+    """No number is the same for three very different pairs; `constants=` lists exceptions."""
     allowed = case.entry.options.get("constants", ())
     found = [dict(_numbers(case.informed(each).fields)) for each in _situations().values()]
     for field, value in found[0].items():
@@ -119,12 +129,12 @@ def it_prints_no_constant(case: Case) -> None:
 
 
 def it_says_what_is_missing_with_evidence_too(case: Case) -> None:
-    """With all evidence at hand too, a null has its reason, and no number is NaN or infinite."""
+    """With all evidence too, a null has its reason, and no number is NaN or infinite."""
     for name, each in _situations().items():
         _explained(case.informed(each), name)
 
 
-# Counts of faults, shares of all or nothing: what three pairs may well have in common.
+# Counts of faults, and shares of all or nothing, may be equal in three pairs.
 _TRIVIAL = (0, 1, 0.0, 1.0, True, False)
 
 

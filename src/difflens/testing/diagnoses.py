@@ -1,4 +1,4 @@
-"""What every diagnosis obeys: a pure function of the history that is silent where all is well."""
+"""The laws of diagnoses: a pure function of the history that is silent on healthy runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ..diagnoses import Diagnosis, diagnosis
-from ..history.course import Course
-from ..history.history import History
-from ..records import Policy, Threshold
-from ..registry import Entry
-from ..runs import Layer, RunFinding, RunInfo
+from difflens.core.policy import Policy, Threshold
+from difflens.core.registry import Entry
+from difflens.training.diagnoses import Diagnosis, diagnosis
+from difflens.training.history.history import Course, History
+from difflens.training.records.runs import Layer, RunFinding, RunInfo
+
 from .histories import faulty, healthy, too_little
-from .laws import hold, is_described, registered
-from .watching import deeds
+from .laws import deeds, hold, is_described, registered
 
 _SEVERITIES = ("info", "warning", "critical")
 
@@ -25,26 +24,26 @@ class Case(NamedTuple):
 
     entry: Entry
 
-    def said(self, history: History) -> list[RunFinding]:
-        """Ask it, and list what it finds; every history is looked at afresh."""
+    def findings(self, history: History) -> list[RunFinding]:
+        """List what it finds in a fresh copy of the history."""
         return list(self.entry.plugin(_afresh(history), Policy()))
 
 
 def check_diagnosis(
     plugin: Diagnosis, laws: tuple[Callable[[Case], None], ...] | None = None
 ) -> None:
-    """Hold a diagnosis plug-in to its contract."""
+    """Check a diagnosis against its contract."""
     case = Case(registered(diagnosis, plugin))
     for law in laws or LAWS:
         law(case)
 
 
 def it_is_described(case: Case) -> None:
-    """It has a summary, names what it needs, its window, and its thresholds with their reasons."""
+    """It has a summary, its needs, its window, and its thresholds with reasons."""
     is_described(case.entry)
     options = case.entry.options
     needs, thresholds = options.get("needs"), options.get("thresholds")
-    hold(isinstance(needs, tuple), f"{case.entry.name}: needs={needs!r}, a tuple is wanted")
+    hold(isinstance(needs, tuple), f"{case.entry.name}: needs={needs!r}, expected a tuple")
     hold(isinstance(options.get("window"), int), f"{case.entry.name}: it names no window")
     reasoned = isinstance(thresholds, dict) and all(
         isinstance(each, Threshold) and each.why for each in thresholds.values()
@@ -53,34 +52,38 @@ def it_is_described(case: Case) -> None:
 
 
 def it_is_silent_on_healthy_runs(case: Case) -> None:
-    """Of a run that learns it says nothing above info."""
+    """On a run that learns it finds nothing above info."""
     for name, history in _healthy().items():
-        loud = [each.text for each in case.said(history) if each.severity != "info"]
+        loud = [each.text for each in case.findings(history) if each.severity != "info"]
         hold(not loud, f"{name}: {case.entry.name} says {loud}")
 
 
 def it_is_silent_where_too_little_is_known(case: Case) -> None:
-    """Of no frames, or three, it says nothing."""
+    """With no frames, or three, it finds nothing."""
     for name, history in too_little().items():
-        said = case.said(history)
-        hold(not said, f"{name}: {case.entry.name} says {[each.text for each in said]}")
+        findings = case.findings(history)
+        texts = [each.text for each in findings]
+        hold(not findings, f"{name}: {case.entry.name} says {texts}")
 
 
 def it_is_pure(case: Case) -> None:
-    """The same history gives the same findings, and no file, program or socket is touched."""
+    """The same history gives the same findings, without files, programs or sockets."""
     for name, history in _every().items():
-        first = case.said(history)
+        first = case.findings(history)
         with deeds() as done:
-            second = case.said(history)
+            second = case.findings(history)
         hold(first == second, f"{name}: asked twice, {case.entry.name} gave two answers")
         hold(not done, f"{name}: while answering {case.entry.name} did {done}")
 
 
 def its_findings_show_evidence(case: Case) -> None:
-    """A finding has its own name, numbers that show it, a cause, what to try, and known layers."""
+    """A finding has the name of the diagnosis, numbers, a cause, advice and known layers.
+
+    A warning also has a confidence.
+    """
     for name, history in _every().items():
         known = {layer.name for layer in history.info.layers}
-        for each in case.said(history):
+        for each in case.findings(history):
             where = f"{name}: {case.entry.name}"
             hold(each.name == case.entry.name, f"{where} calls its finding {each.name!r}")
             hold(each.severity in _SEVERITIES, f"{where} has the severity {each.severity!r}")
@@ -88,7 +91,10 @@ def its_findings_show_evidence(case: Case) -> None:
             hold(each.cause and each.advice, f"{where} names no cause, or nothing to try")
             hold(set(each.layers) <= known, f"{where} names layers that are not there")
             sure = each.confidence
-            hold(sure is None or 0 <= sure <= 1, f"{where} has the confidence {sure}")
+            hold(
+                each.severity == "info" if sure is None else 0 <= sure <= 1,
+                f"{where} has the confidence {sure}",
+            )
             hold(_is_within(each, history), f"{where} dates it to step {each.since_step}")
 
 
@@ -96,30 +102,34 @@ def the_order_of_layers_does_not_matter(case: Case) -> None:
     """Layers with a depth may be recorded in any order."""
     for name, history in _every().items():
         turned = _with_layers(history, lambda layers: layers[::-1], turned=True)
-        same = case.said(history) == case.said(turned)
-        hold(same, f"{name}: {case.entry.name} hears the order in which layers were recorded")
+        same = case.findings(history) == case.findings(turned)
+        hold(same, f"{name}: {case.entry.name} depends on the order in which layers were recorded")
 
 
 def the_names_of_layers_do_not_matter(case: Case) -> None:
-    """Layers of other names give the same findings under those names."""
+    """Layers with other names give the same findings with those names."""
     for name, history in _every().items():
         renamed = _with_layers(history, _renamed)
-        told = [(each.name, each.severity, each.since_step, tuple(map(_rename, each.layers)))
-                for each in case.said(history)]  # fmt: skip
-        again = [(each.name, each.severity, each.since_step, each.layers)
-                 for each in case.said(renamed)]  # fmt: skip
-        hold(told == again, f"{name}: {case.entry.name} hears the names of layers")
+        expected = [
+            (each.name, each.severity, each.since_step, tuple(map(_rename, each.layers)))
+            for each in case.findings(history)
+        ]
+        again = [
+            (each.name, each.severity, each.since_step, each.layers)
+            for each in case.findings(renamed)
+        ]
+        hold(expected == again, f"{name}: {case.entry.name} depends on the names of layers")
 
 
 def the_unit_of_the_loss_does_not_matter(case: Case) -> None:
-    """A loss in other units, its gradients with it, is judged alike; `absolute=True` is excused."""
+    """A loss in other units gives the same severities; `absolute=True` is an exception."""
     if case.entry.options.get("absolute"):
         return
     for name, history in _every().items():
         for factor in (0.125, 8.0):
-            told = [each.severity for each in case.said(history)]
-            again = [each.severity for each in case.said(_scaled(history, factor))]
-            hold(told == again, f"{name}: {case.entry.name} hears the unit of the loss")
+            expected = [each.severity for each in case.findings(history)]
+            again = [each.severity for each in case.findings(_scaled(history, factor))]
+            hold(expected == again, f"{name}: {case.entry.name} depends on the unit of the loss")
 
 
 @cache
@@ -133,8 +143,13 @@ def _every() -> dict[str, History]:
 
 
 def _afresh(history: History) -> History:
-    """Copy what a diagnosis may have kept its measurements on."""
-    return history._replace(course=_course(history.course), recent=_course(history.recent))
+    """Copy the parts of a history on which a diagnosis may cache measurements."""
+    return history._replace(
+        course=_course(history.course),
+        recent=_course(history.recent),
+        scalars=_course(history.scalars),
+        recent_scalars=_course(history.recent_scalars),
+    )
 
 
 def _course(course: Course, info: RunInfo | None = None, **arrays: Any) -> Course:
@@ -171,19 +186,28 @@ def _with_layers(
 
 
 def _scaled(history: History, factor: float) -> History:
-    """Give the history of the same run with its loss in other units."""
+    """Return the history of the same run with its loss in other units."""
     info = history.info
     losses = [i for i, name in enumerate(info.scalars) if "loss" in name and name != "loss_scale"]
-    grads = [i for i, name in enumerate(info.fields)
-             if name.startswith("grad_") and name[5:] not in ("nonfinite", "zeros")]  # fmt: skip
+    grads = [
+        i
+        for i, name in enumerate(info.fields)
+        if name.startswith("grad_") and name[5:] not in ("nonfinite", "zeros")
+    ]
 
     def course(old: Course) -> Course:
         scalars, layers = old._scalars.copy(), old._layers.copy()  # noqa: SLF001
         scalars[..., losses] *= factor
-        layers[..., grads, :] *= factor
+        if old.info.fields:
+            layers[..., grads, :] *= factor
         return _course(old, scalars=scalars, layers=layers)
 
-    return history._replace(course=course(history.course), recent=course(history.recent))
+    return history._replace(
+        course=course(history.course),
+        recent=course(history.recent),
+        scalars=course(history.scalars),
+        recent_scalars=course(history.recent_scalars),
+    )
 
 
 def _rename(name: str) -> str:
@@ -196,8 +220,8 @@ def _renamed(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 
 def _replaced(record: Any, **changes: Any) -> Any:
-    plain = {name: getattr(record, name) for name in record.__struct_fields__}
-    return type(record)(**{**plain, **changes})
+    fields = {name: getattr(record, name) for name in record.__struct_fields__}
+    return type(record)(**{**fields, **changes})
 
 
 def _numbers(evidence: dict[str, Any]) -> bool:

@@ -1,12 +1,12 @@
-"""Histories to try diagnoses on: healthy ones of several kinds, and one for each fault."""
+"""Histories for testing diagnoses: several healthy ones, and one for each fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..history.history import History
-from ..runs import LAYER_FIELDS, Layer, RunInfo
+from difflens.training.history.history import History
+from difflens.training.records.runs import LAYER_FIELDS, Layer, RunInfo
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,17 +39,18 @@ def recorded(
     scalars: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     optimizer: Mapping[str, Any] | None = None,
+    read: Sequence[bool] | NDArray[Any] | None = None,
     **fields: Any,
 ) -> History:
     """Record losses with fields that are numbers, rows over layers, or columns over points.
 
-    What is not given is as in a healthy run: weights of 1 a unit, gradients of a hundredth of
-    them, updates of a thousandth.
+    Other fields are as in a healthy run: weights of norm 1 per unit, gradients of a hundredth and
+    updates of a thousandth of that. Steps that are not `read` have only scalars.
     """
     import numpy as np
 
-    from ..history.building import Builder
-    from ..history.frame import Frame
+    from difflens.training.history.building import Builder
+    from difflens.training.history.frame import Frame, unread_layers
 
     layers = network() if layers is None else layers
     points, count = len(losses), len(layers)
@@ -58,22 +59,30 @@ def recorded(
     given = {"loss": losses, "lr": 1e-3, **(scalars or {})}
     names = (*LAYER_FIELDS, *(name for name in fields if name not in LAYER_FIELDS))
     info = RunInfo(
-        "made", layers=layers, fields=names, scalars=tuple(given),
-        facts=dict(facts or {}), optimizer=dict(optimizer or {}),
-    )  # fmt: skip
-    table = np.stack([_over(fields.get(name, usual.get(name, 0.0)), points, count)
-                      for name in names])  # fmt: skip
-    columns = np.stack([np.broadcast_to(np.asarray(each, float), (points,))
-                        for each in given.values()])  # fmt: skip
-    builder = Builder(info)
+        "made",
+        layers=layers,
+        fields=names,
+        scalars=tuple(given),
+        facts=dict(facts or {}),
+        optimizer=dict(optimizer or {}),
+    )
+    table = np.stack(
+        [_over(fields.get(name, usual.get(name, 0.0)), points, count) for name in names]
+    )
+    columns = np.stack(
+        [np.broadcast_to(np.asarray(each, float), (points,)) for each in given.values()]
+    )
+    builder, nothing_read = Builder(info), unread_layers(len(names), count)
     for step in range(points):
-        block = np.ascontiguousarray(table[:, step], np.float32)
-        builder.add(Frame(step, step, float(step), float(step), columns[:, step].copy(), block))
+        is_read = read is None or bool(read[step])
+        block = np.ascontiguousarray(table[:, step], np.float32) if is_read else nothing_read
+        numbers = columns[:, step].copy()
+        builder.add(Frame(step, step, float(step), float(step), numbers, block, is_read=is_read))
     return builder.history()
 
 
 def _over(values: Any, points: int, count: int) -> NDArray[Any]:
-    """Spread a number, a row of layers or a column of points over both."""
+    """Broadcast a number, a row of layers or a column of points over both."""
     import numpy as np
 
     array = np.asarray(values, float)
@@ -83,7 +92,7 @@ def _over(values: Any, points: int, count: int) -> NDArray[Any]:
 
 
 def noise(points: int, size: float, seed: int = 0) -> NDArray[Any]:
-    """Give factors about 1, as batches make them."""
+    """Return random factors around 1, like the noise of batches."""
     import numpy as np
 
     return np.asarray(np.exp(size * np.random.default_rng(seed).standard_normal(points)))
@@ -92,7 +101,7 @@ def noise(points: int, size: float, seed: int = 0) -> NDArray[Any]:
 def falling(
     points: int = 200, start: float = 2.3, end: float = 0.1, pace: float = 0.03, seed: int = 0
 ) -> NDArray[Any]:
-    """Give the losses of a run that learns."""
+    """Return the losses of a run that learns."""
     import numpy as np
 
     course = end + (start - end) * np.exp(-pace * np.arange(points))
@@ -100,7 +109,7 @@ def falling(
 
 
 def level(points: int = 200, at: float = 2.3, seed: int = 0) -> NDArray[Any]:
-    """Give the losses of a run that learns nothing."""
+    """Return the losses of a run that learns nothing."""
     return noise(points, 0.005, seed) * at
 
 
@@ -113,7 +122,7 @@ def healthy() -> dict[str, History]:
     late = 2.3 - 2.0 / (1 + np.exp(-(np.arange(200) - 90) / 12))
     cycle = 0.01 + 0.1 * np.abs((np.arange(300) / 40) % 2 - 1)
     frozen = tuple(
-        Layer(**{**_plain(each), "trainable": False}) if each.depth == 0 else each
+        Layer(**{**_fields_of(each), "trainable": False}) if each.depth == 0 else each
         for each in network()
     )
     still = np.array([0.0 if not each.trainable else 1e-3 for each in frozen])
@@ -121,21 +130,22 @@ def healthy() -> dict[str, History]:
         "learning": recorded(falling()),
         "noisy": recorded(falling(400) * noise(400, 0.5, 1), grad_l2=0.05 * noise(400, 0.8, 2)),
         "done": recorded(done, grad_l2=1e-2 * done, update_l2=1e-4 * done),
-        "warming up": recorded(late * noise(200, 0.02), update_l2=1e-3 * ramp,
-                               scalars={"lr": 1e-3 * ramp}),
+        "warming up": recorded(
+            late * noise(200, 0.02), update_l2=1e-3 * ramp, scalars={"lr": 1e-3 * ramp}
+        ),
         "cyclic": recorded(falling(300), update_l2=0.1 * cycle, scalars={"lr": cycle}),
         "frozen on purpose": recorded(falling(), layers=frozen, update_l2=still),
         "annealed": recorded(falling(300), scalars={"lr": np.linspace(1, 0, 300) ** 2}),
         "loss alone": recorded(falling(), layers=()),
-    }  # fmt: skip
+    }
 
 
-def _plain(layer: Layer) -> dict[str, Any]:
+def _fields_of(layer: Layer) -> dict[str, Any]:
     return {name: getattr(layer, name) for name in layer.__struct_fields__}
 
 
 def too_little() -> dict[str, History]:
-    """Make runs of which nothing can be said."""
+    """Make runs that are too short for a finding."""
     return {
         "empty": recorded([]),
         "one frame": recorded([2.3]),
@@ -145,7 +155,7 @@ def too_little() -> dict[str, History]:
 
 
 def faulty() -> dict[str, History]:
-    """Make one run for each name of a fault, under that name."""
+    """Make one run for each fault, by its name."""
     return {name: make() for name, make in _FAULTS.items()}
 
 
@@ -191,7 +201,7 @@ def _plateau() -> History:
 
 def _not_training() -> History:
     layers = tuple(
-        Layer(**{**_plain(each), "optimised": (each.depth or 0) > 1}) for each in network()
+        Layer(**{**_fields_of(each), "optimised": (each.depth or 0) > 1}) for each in network()
     )
     return recorded(falling(60), layers=layers, update_l2=[0.0] * 4 + [1e-3] * (2 * DEPTH - 4))
 

@@ -1,22 +1,30 @@
-"""Small models that hold every kind of difference, written by hand."""
+"""Small models with every kind of difference, and damaged copies of a file."""
 
 from __future__ import annotations
 
 import json
+import random
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..diffs import Diff
-from ..pipeline import diff
+from difflens.diffs.diff import Diff
+from difflens.diffs.story import diff
 
 # A tensor as a test writes it down: dtype, shape, encoded bytes.
 Encoded = tuple[str, tuple[int, ...], bytes]
 Model = dict[str, Encoded]
 
 HOSTILE = (
-    "\x1b[31mred", "a\nb", "=1+1", "@sum(1)", "<script>alert(1)</script>", "\u202egnp", "{{ 7*7 }}",
-)  # fmt: skip
+    "\x1b[31mred",
+    "a\nb",
+    "=1+1",
+    "@sum(1)",
+    "<script>alert(1)</script>",
+    "\u202egnp",
+    "{{ 7*7 }}",
+)
+_PAGE = b"<!DOCTYPE html><html><body>404: there is no such model here</body></html>"
 
 
 def write_safetensors(
@@ -41,7 +49,7 @@ def floats(*values: float) -> Encoded:
 
 
 def _kinds() -> tuple[Model, Model]:
-    """Make a pair that comes out with one tensor of every kind."""
+    """Make a pair with one tensor of every kind of delta."""
     six = ("F6_E2M3", (4,), b"abc")
     left = {
         "identical": floats(1, 2),
@@ -70,7 +78,7 @@ def _kinds() -> tuple[Model, Model]:
 
 
 def pairs() -> dict[str, tuple[Model, Model]]:
-    """Give pairs of models by name, each unlike the others."""
+    """Return pairs of models by name, each different from the others."""
     small = {"a.weight": floats(1, 2, 3), "b.weight": floats(4, 5)}
     near = {"a.weight": floats(1, 2, 3.001), "b.weight": floats(4, 5)}
     far = {"a.weight": floats(-9, 70, 0), "b.weight": floats(-4, 500)}
@@ -83,17 +91,17 @@ def pairs() -> dict[str, tuple[Model, Model]]:
         "not finite": (small, burnt),
         "from zero": ({"w": floats(0, 0)}, {"w": floats(1, 0)}),
         "kinds": _kinds(),
-        "hostile": (
-            {name: floats(1) for name in HOSTILE},
-            {name: floats(2) for name in HOSTILE},
-        ),
+        "hostile": ({name: floats(1) for name in HOSTILE}, {name: floats(2) for name in HOSTILE}),
     }
 
 
 def diffs(folder: Path) -> Iterator[tuple[str, Diff]]:
-    """Yield a measured diff of every pair, then one of headers alone and one with an epsilon."""
+    """Yield a measured diff of every pair, one of headers only and one with an epsilon."""
     for name, (left, right) in pairs().items():
-        paths = _written(folder, name, left, right)
+        paths = [
+            write_safetensors(folder / f"{name} {side}.safetensors", model, {"step": step})
+            for side, model, step in (("left", left, "1"), ("right", right, "2"))
+        ]
         yield name, diff(*paths)
         if name == "kinds":
             yield "headers alone", diff(*paths, shape_only=True)
@@ -101,7 +109,21 @@ def diffs(folder: Path) -> Iterator[tuple[str, Diff]]:
             yield "within epsilon", diff(*paths, epsilon=0.1)
 
 
-def _written(folder: Path, name: str, left: Model, right: Model) -> tuple[Path, Path]:
-    before = write_safetensors(folder / f"{name} left.safetensors", left, {"step": "1"})
-    after = write_safetensors(folder / f"{name} right.safetensors", right, {"step": "2"})
-    return before, after
+def damaged(good: bytes) -> dict[str, bytes]:
+    """Return broken copies of a file, each by a name that describes the damage."""
+    noise = random.Random(0)  # noqa: S311  the same noise every time
+    inverted = bytes(255 - byte for byte in good[:8])
+    return {
+        "empty": b"",
+        "its first byte alone": good[:1],
+        "its first seven bytes": good[:7],
+        "the last byte missing": good[:-1],
+        "cut in half": good[: len(good) // 2 | 1],
+        "the first byte missing": good[1:],
+        "a byte too many": good + b"\0",
+        "all zeros": bytes(len(good)),
+        "all ones": b"\xff" * len(good),
+        "a head of inverted bits": inverted + good[8:],
+        "noise": b"\xfe" + noise.randbytes(len(good)),
+        "a web page": _PAGE,
+    }

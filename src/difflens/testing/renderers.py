@@ -1,4 +1,4 @@
-"""What every renderer obeys: a pure function that tells every difference and harms no reader."""
+"""The laws of renderers: a pure function that shows every difference and harms no reader."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, NoReturn
 
-from ..pipeline import report
-from ..protocols import Renderer
-from ..records import SAME, Report, View
-from ..registry import Entry
-from ..render import renderer
-from .laws import hold, is_described, registered
+from difflens.core.records import SAME, Report, View
+from difflens.core.registry import Entry
+from difflens.diffs.story import report
+from difflens.render.diffs import Renderer, renderer
+
+from .laws import deeds, hold, is_described, registered
 from .models import diffs
-from .watching import deeds
 
 VIEWS = (View(), View(stats=True), View(verbose=True), View(color=True, width=40))
 _FORMULA = ("=", "@")
 
 
 class Case(NamedTuple):
-    """A renderer under test, and the reports it must manage."""
+    """A renderer under test, and the reports that it must handle."""
 
     entry: Entry
     reports: dict[str, Report]
@@ -38,7 +37,7 @@ class Case(NamedTuple):
 def check_renderer(
     plugin: Renderer, laws: tuple[Callable[[Case], None], ...] | None = None
 ) -> None:
-    """Hold a renderer plug-in to its contract."""
+    """Check a renderer against its contract."""
     entry = registered(renderer, plugin)
     with TemporaryDirectory(prefix="difflens-") as folder:
         reports = {name: report(diff) for name, diff in diffs(Path(folder))}
@@ -54,20 +53,20 @@ def it_is_described(case: Case) -> None:
 
 
 def it_renders_every_report(case: Case) -> None:
-    """It gives text for every kind of report and every view, ending in a line's end."""
+    """It returns text for every kind of report and every view, and ends the last line."""
     for view in VIEWS:
         for name, _, text in case.each(view):
-            hold(type(text) is str, f"{name}: it gave {type(text).__name__}, text is wanted")
+            hold(type(text) is str, f"{name}: it gave {type(text).__name__}, expected text")
             hold(not text or text.endswith("\n"), f"{name}: the text does not end its last line")
 
 
 def it_is_pure(case: Case) -> None:
-    """The same report gives the same text, is left as it was, and nothing else is touched."""
+    """The same report gives the same text, is not changed, and nothing is written."""
     for name, each, text in case.each():
         before = each.to_dict()
         with deeds() as done:
             again = case.entry.plugin(each, VIEWS[0])
-        # NaN is not itself: compare what is written, not the numbers.
+        # NaN is not equal to itself, so the written form is compared.
         hold(repr(each.to_dict()) == repr(before), f"{name}: rendering changed the report")
         hold(again == text, f"{name}: rendering twice gave two texts")
         writes = [deed for deed in done if not deed.startswith(("compile", "exec", "import"))]
@@ -75,21 +74,21 @@ def it_is_pure(case: Case) -> None:
 
 
 def it_tells_every_difference(case: Case) -> None:
-    """Every tensor that differs is named; what could not be compared is a difference too."""
-    told = case.entry.plugin(case.reports["kinds"], VIEWS[0])
+    """Every tensor that differs is named; one that cannot be compared is a difference too."""
+    text = case.entry.plugin(case.reports["kinds"], VIEWS[0])
     for row in case.reports["kinds"].tensors:
-        named = row.kind in SAME or row.name in told
+        named = row.kind in SAME or row.name in text
         hold(named, f"{case.entry.name}: {row.name!r} is {row.kind}, and is not named")
 
 
 def it_answers_by_its_values(case: Case) -> None:
-    """Reports that differ read differently: nothing in it is a constant."""
+    """Different reports give different texts."""
     near, far = (case.entry.plugin(case.reports[name], VIEWS[0]) for name in ("near", "far"))
     hold(near != far, f"{case.entry.name}: two different reports gave the same text")
 
 
 def it_harms_no_reader(case: Case) -> None:
-    """A hostile tensor name stays a name in what reads such a file."""
+    """A hostile tensor name remains a name in the program that reads the text."""
     check = _READERS.get(case.entry.options["suffix"], _one_line_each)
     for view in VIEWS[:3]:
         for name, _, text in case.each(view):
@@ -114,7 +113,7 @@ def _one_line_each(name: str, text: str) -> None:
 
 def _json(name: str, text: str) -> None:
     def refuse(constant: str) -> NoReturn:
-        raise AssertionError(f"{name}: {constant} is no JSON")
+        raise AssertionError(f"{name}: {constant} is not JSON")
 
     json.loads(text, parse_constant=refuse)
 
@@ -130,6 +129,4 @@ def _html(name: str, text: str) -> None:
     hold("http" not in text.replace("http-equiv", ""), f"{name}: the page reaches for the network")
 
 
-_READERS: dict[str, Callable[[str, str], None]] = {
-    ".json": _json, ".csv": _csv, ".html": _html,
-}  # fmt: skip
+_READERS: dict[str, Callable[[str, str], None]] = {".json": _json, ".csv": _csv, ".html": _html}

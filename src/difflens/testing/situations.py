@@ -1,6 +1,6 @@
-"""Three very different pairs of models, each with all the evidence one can hand in.
+"""Three very different pairs of models, each with all kinds of evidence.
 
-An analysis that answers alike on all three measures nothing: the constant detector asks here.
+An analysis that gives the same answer for all three measures nothing.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..diffs import Diff
-from ..evidences import (
+from difflens.core.policy import MetricRule, Policy
+from difflens.diffs.diff import Diff
+from difflens.diffs.evidence.records import (
     Evidence,
     Example,
     Gradients,
@@ -20,8 +21,7 @@ from ..evidences import (
     Side,
     Trajectory,
 )
-from ..pipeline import diff
-from ..records import MetricRule, Policy
+from difflens.diffs.story import diff
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -31,7 +31,7 @@ Arrays = dict[str, Any]
 
 
 class Situation(NamedTuple):
-    """A pair of models with everything known about it."""
+    """A pair of models with all evidence."""
 
     left: Arrays
     right: Arrays
@@ -40,12 +40,12 @@ class Situation(NamedTuple):
 
     @property
     def diff(self) -> Diff:
-        """Compare the two, afresh."""
+        """A new diff of the two."""
         return diff(self.left, self.right)
 
 
 class _Shape(NamedTuple):
-    """The numbers of a small decoder."""
+    """The sizes of a small decoder."""
 
     layers: int
     hidden: int
@@ -56,7 +56,7 @@ class _Shape(NamedTuple):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Give its config.json."""
+        """Its config.json."""
         return {
             "model_type": "llama",
             "num_hidden_layers": self.layers,
@@ -113,14 +113,17 @@ def decoder(shape: _Shape, random: Generator) -> Arrays:
         shapes |= {f"{block}.self_attn.{part}_proj.weight": (key_width, hidden) for part in "kv"}
         shapes |= {f"{block}.mlp.{part}_proj.weight": (inner, hidden) for part in ("gate", "up")}
         shapes[f"{block}.mlp.down_proj.weight"] = (hidden, inner)
-        shapes |= {f"{block}.{norm}.weight": (hidden,)
-                   for norm in ("input_layernorm", "post_attention_layernorm")}  # fmt: skip
+        shapes |= {
+            f"{block}.{norm}.weight": (hidden,)
+            for norm in ("input_layernorm", "post_attention_layernorm")
+        }
     shapes |= {"model.norm.weight": (hidden,), "lm_head.weight": (shape.vocabulary, hidden)}
     return {
-        name: (random.normal(0, 0.02 if len(size) > 1 else 0.05, size)
-               + (len(size) == 1)).astype("f4")
+        name: (random.normal(0, 0.02 if len(size) > 1 else 0.05, size) + (len(size) == 1)).astype(
+            "f4"
+        )
         for name, size in shapes.items()
-    }  # fmt: skip
+    }
 
 
 def _noise(value: NDArray[Any], random: Generator, size: float) -> NDArray[Any]:
@@ -138,9 +141,12 @@ def _tuned(left: Arrays, random: Generator) -> Arrays:
 def _pruned(left: Arrays, random: Generator) -> Arrays:
     import numpy as np
 
-    right = {name: np.where(abs(value) < np.median(abs(value)), 0, value).astype("f4")
-             if "proj" in name else value
-             for name, value in left.items()}  # fmt: skip
+    right = {
+        name: np.where(abs(value) < np.median(abs(value)), 0, value).astype("f4")
+        if "proj" in name
+        else value
+        for name, value in left.items()
+    }
     for name in ("model.embed_tokens.weight", "lm_head.weight"):
         new = random.normal(0, 0.02, (8, left[name].shape[1]))
         right[name] = np.concatenate([left[name], new]).astype("f4")
@@ -148,8 +154,10 @@ def _pruned(left: Arrays, random: Generator) -> Arrays:
 
 
 def _rewritten(left: Arrays, random: Generator) -> Arrays:
-    right = {name: (value * 3 + 5 * _noise(value, random, 1.0)).astype("f2")
-             for name, value in left.items()}  # fmt: skip
+    right = {
+        name: (value * 3 + 5 * _noise(value, random, 1.0)).astype("f2")
+        for name, value in left.items()
+    }
     right["model.layers.0.mlp.up_proj.weight"][3, 5] = float("nan")
     return right
 
@@ -180,16 +188,16 @@ def _side(shape: _Shape, random: Generator, accuracy: float, model: Arrays) -> S
 
 
 def _optimizer(model: Arrays, random: Generator) -> Optimizer:
-    from ..measure.chunks import Side as Place
-    from ..measure.values import Values
-    from ..sources.memory import Memory
+    from difflens.measure.chunks import Side as Place
+    from difflens.measure.values import Values
+    from difflens.models.opening import MemorySource
 
     arrays = {}
     for index, value in enumerate(model.values()):
         gradient = random.normal(0, 1e-3, value.shape)
         arrays[f"{index}.exp_avg"] = (gradient * 0.3).astype("f4")
         arrays[f"{index}.exp_avg_sq"] = (gradient**2 + 1e-8).astype("f4")
-    source = Memory(arrays)
+    source = MemorySource(arrays)
     moments: dict[int, dict[str, Any]] = {
         index: {
             key: Values(Place(source, source.tensors[f"{index}.{key}"]))
@@ -198,8 +206,13 @@ def _optimizer(model: Arrays, random: Generator) -> Optimizer:
         | {"step": 100.0}
         for index in range(len(model))
     }
-    group = {"lr": 10 ** -random.uniform(2, 5), "betas": [0.9, 0.999], "eps": 1e-8,
-             "weight_decay": 0.01, "params": list(range(len(model)))}  # fmt: skip
+    group = {
+        "lr": 10 ** -random.uniform(2, 5),
+        "betas": [0.9, 0.999],
+        "eps": 1e-8,
+        "weight_decay": 0.01,
+        "params": list(range(len(model))),
+    }
     return Optimizer((group,), moments, "a situation")
 
 
@@ -219,8 +232,13 @@ def _log(random: Generator, good: float) -> Log:
         "learning_rate": [1e-3 * (1 - step / 800) * (1 + abs(good)) for step in steps],
         "grad_norm": [abs(random.normal(1 + abs(good), 0.1)) for step in steps],
     }
-    return Log({name: tuple(zip(map(float, steps), map(float, values), strict=True))
-                for name, values in columns.items()}, "a situation")  # fmt: skip
+    return Log(
+        {
+            name: tuple(zip(map(float, steps), map(float, values), strict=True))
+            for name, values in columns.items()
+        },
+        "a situation",
+    )
 
 
 def _gradients(random: Generator, layers: int, good: float) -> Gradients:
@@ -239,12 +257,16 @@ def _gradients(random: Generator, layers: int, good: float) -> Gradients:
 def _runs(random: Generator) -> tuple[dict[str, Any], ...]:
     strength = random.uniform(0.5, 3)
     return tuple(
-        {"lr": lr, "batch": batch, "seed": seed,
-         "accuracy": 0.1 * strength * _log10(lr) + random.normal(0, 0.05)}
+        {
+            "lr": lr,
+            "batch": batch,
+            "seed": seed,
+            "accuracy": 0.1 * strength * _log10(lr) + random.normal(0, 0.05),
+        }
         for lr in (1e-4, 1e-3, 1e-2)
         for batch in (16, 32)
         for seed in range(4)
-    )  # fmt: skip
+    )
 
 
 def _log10(value: float) -> float:
@@ -256,16 +278,23 @@ def _log10(value: float) -> float:
 def _trajectory(left: Arrays, right: Arrays, random: Generator, seed: int) -> Trajectory:
     import numpy as np
 
-    names = [name for name in left if left[name].shape == right[name].shape
-             and np.isfinite(right[name]).all()]  # fmt: skip
+    names = [
+        name
+        for name in left
+        if left[name].shape == right[name].shape and np.isfinite(right[name]).all()
+    ]
     parts = 1 - (0.2 + 0.2 * seed) ** np.arange(7)
     points = {
-        name: np.stack([
-            left[name] + part * (right[name] - left[name]) + _noise(left[name], random, 1e-4)
-            for part in parts
-        ]).reshape(7, -1).astype("f8")
+        name: np.stack(
+            [
+                left[name] + part * (right[name] - left[name]) + _noise(left[name], random, 1e-4)
+                for part in parts
+            ]
+        )
+        .reshape(7, -1)
+        .astype("f8")
         for name in names
-    }  # fmt: skip
+    }
     moves = {name: ((rows[:, None] - rows[None]) ** 2).sum(-1) for name, rows in points.items()}
     return Trajectory(
         tuple(f"checkpoint-{100 * i}" for i in range(7)),

@@ -1,4 +1,4 @@
-"""What every source obeys: it opens its own, leaves the rest alone, and trusts nothing."""
+"""The laws of sources: open the own format, leave others alone, and trust no file."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ..dtypes import BITS
-from ..errors import ChangedWhileReading, DifflensError
-from ..protocols import Opener, TensorSource
-from ..registry import Entry
-from ..sources import HEAD_BYTES, open_model, source
-from ..sources.files import File
-from .damage import damaged
-from .laws import hold, is_described, registered
-from .models import Encoded
-from .watching import deeds
+from difflens.core.dtypes import BITS
+from difflens.core.errors import ChangedWhileReading, DifflensError
+from difflens.core.protocols import Opener, TensorSource
+from difflens.core.registry import Entry
+from difflens.models.formats import HEAD_BYTES, open_model, source
+from difflens.storage.local import File
 
-# Writes the tensors into a file and gives its path; None where the format cannot hold them.
-# A format that knows no names is asked for one tensor, called "data".
+from .laws import deeds, hold, is_described, registered
+from .models import Encoded, damaged
+
+# Writes tensors to a file and returns its path; None if the format cannot hold them.
+# A format without names is asked for one tensor, called "data".
 Sample = Callable[[Path, Mapping[str, Encoded]], Path | None]
 
-# The first bytes of what other people's files begin with.
+# The first bytes of files of other formats.
 _FOREIGN = (
-    b"PK\x03\x04" + bytes(40), b"\x1f\x8b\x08" + bytes(40), b"\x89HDF\r\n\x1a\n" + bytes(40),
-    b"GGUF\x03" + bytes(40), b"\x93NUMPY\x01" + bytes(40), b"\x80\x02}q\x00." + bytes(40),
-    b"\x7fELF\x02\x01\x01" + bytes(40), b"plain words, nothing else", b'{"a": 1}', bytes(64),
-)  # fmt: skip
-_PICKLE = b"cos\nmkdir\n(Vdifflens-marker\ntR." + bytes(4)  # unpickling it would make a folder
+    b"PK\x03\x04" + bytes(40),
+    b"\x1f\x8b\x08" + bytes(40),
+    b"\x89HDF\r\n\x1a\n" + bytes(40),
+    b"GGUF\x03" + bytes(40),
+    b"\x93NUMPY\x01" + bytes(40),
+    b"\x80\x02}q\x00." + bytes(40),
+    b"\x7fELF\x02\x01\x01" + bytes(40),
+    b"plain words, nothing else",
+    b'{"a": 1}',
+    bytes(64),
+)
+_PICKLE = b"cos\nmkdir\n(Vdifflens-marker\ntR." + bytes(4)  # unpickling it would create a folder
 _LARGE = 1 << 20
 
 
@@ -41,7 +47,7 @@ class Case(NamedTuple):
     folder: Path
 
     def path(self, stem: str) -> Path:
-        """Name a file as the format likes its files to be called."""
+        """Return a path with an ending of the format."""
         endings = self.entry.options.get("suffixes") or (".bin",)
         return self.folder / f"{stem}{endings[0]}"
 
@@ -50,7 +56,7 @@ class Case(NamedTuple):
         return self.sample(self.path(stem), {"data": data})
 
     def good(self, stem: str = "good") -> Path:
-        """Write the plainest sample there is: eight float32s, or bytes where it has no floats."""
+        """Write the simplest sample: eight numbers of F32, or of the first dtype that works."""
         for dtype in ("F32", *BITS):
             size = BITS[dtype]
             path = self.write(stem, (dtype, (8,), bytes(range(size))))
@@ -62,10 +68,10 @@ class Case(NamedTuple):
 def check_source(
     opener: Opener, sample: Sample, laws: tuple[Callable[[Case], None], ...] | None = None
 ) -> None:
-    """Hold a source plug-in to its contract.
+    """Check a source against its contract.
 
-    `sample(path, {name: (dtype, shape, bytes)})` writes a file of the format and gives its path,
-    or None where the format cannot hold such tensors.
+    `sample(path, {name: (dtype, shape, bytes)})` writes a file of the format and returns its path,
+    or None if the format cannot hold such tensors.
     """
     entry = registered(source, opener)
     for law in laws or LAWS:
@@ -83,25 +89,25 @@ def it_is_described(case: Case) -> None:
 
 
 def it_opens_what_it_recognises(case: Case) -> None:
-    """It alone recognises its sample, by content, and opening gives all that is promised."""
+    """It alone recognises its sample, by content, and returns a complete source."""
     path = case.good()
     head = path.read_bytes()[:HEAD_BYTES]
     unnamed = Path("unnamed")
     claims = [entry.name for entry in source if entry.options["recognise"](head, unnamed)]
     hold(claims == [case.entry.name], f"{case.entry.name}: its sample is recognised by {claims}")
     model = open_model(path)
-    hold(isinstance(model, TensorSource), f"{case.entry.name}: what it opens is no TensorSource")
+    hold(isinstance(model, TensorSource), f"{case.entry.name}: what it opens is not a TensorSource")
     own = model.format == case.entry.name or " in " in model.format  # "FORMAT in gzip"
     hold(own, f"it is {case.entry.name}, and says {model.format!r}")
     for name, info in model.tensors.items():
         hold(name == info.name, f"tensor {name!r} calls itself {info.name!r}")
     texts = [*model.metadata, *model.metadata.values()]
-    hold(all(type(text) is str for text in texts), "its metadata holds something that is no text")
+    hold(all(type(text) is str for text in texts), "its metadata holds a value that is not text")
     model.close()
 
 
 def it_leaves_the_rest_alone(case: Case) -> None:
-    """It does not recognise what begins like somebody else's file."""
+    """It does not recognise files of other formats."""
     own = case.good().read_bytes()[:4]
     recognise = case.entry.options["recognise"]
     for head in _FOREIGN:
@@ -111,7 +117,7 @@ def it_leaves_the_rest_alone(case: Case) -> None:
 
 
 def it_round_trips_every_dtype(case: Case) -> None:
-    """Whatever dtype its sample can write comes back with the same dtype, shape and bytes."""
+    """Each dtype that its sample can write is read with the same dtype, shape and bytes."""
     written = 0
     for dtype, size in BITS.items():
         for shape in ((8,), (2, 4)):
@@ -129,13 +135,13 @@ def it_round_trips_every_dtype(case: Case) -> None:
 
 
 def it_reads_any_part(case: Case) -> None:
-    """Parts put together are the whole, wherever it is cut, and the rest of the buffer is kept."""
+    """Parts join to the complete tensor at any cut, and the rest of the buffer is unchanged."""
     model = open_model(case.good())
     (name,) = model.tensors
-    whole = _read(model, name)
-    for cut in range(len(whole) + 1):
-        parts = _part(model, name, 0, cut) + _part(model, name, cut, len(whole))
-        hold(parts == whole, f"cut at byte {cut}, the parts are not the whole")
+    data = _read(model, name)
+    for cut in range(len(data) + 1):
+        parts = _part(model, name, 0, cut) + _part(model, name, cut, len(data))
+        hold(parts == data, f"cut at byte {cut}, the parts are not the tensor")
     model.close()
 
 
@@ -151,7 +157,7 @@ def it_reads_no_tensor_to_open(case: Case) -> None:
 
 
 def it_tells_a_changed_file(case: Case) -> None:
-    """A file that is not the one that was opened is told by `confirm`."""
+    """`confirm` raises if the file is not the one that was opened."""
     path = case.good()
     model = open_model(path)
     model.confirm()
@@ -167,7 +173,7 @@ def it_tells_a_changed_file(case: Case) -> None:
 
 
 def it_gives_descriptors_back(case: Case) -> None:
-    """After `close`, and after a refusal, no descriptor is left open."""
+    """After `close`, and after a refusal, no descriptor is open."""
     path = case.good()
     model = open_model(path)
     model.close()
@@ -179,7 +185,7 @@ def it_gives_descriptors_back(case: Case) -> None:
 
 
 def it_refuses_damage(case: Case) -> None:
-    """A broken file earns one line that names it, or, where its format allows, a warning."""
+    """A broken file gives an error of one line that names it, or a warning."""
     good = case.good().read_bytes()
     for what, data in damaged(good).items():
         path = case.path("damaged")
@@ -191,11 +197,11 @@ def it_refuses_damage(case: Case) -> None:
             hold(error, f"{case.entry.name}: a file that is {what!r} was opened")
             text = str(error)
             hold(path.name in text, f"{what!r}: the error does not name the file: {text}")
-            hold(text.isprintable(), f"{what!r}: the error is not one plain line: {text!r}")
+            hold(text.isprintable(), f"{what!r}: the error is not one line: {text!r}")
 
 
 def _warned(path: Path, forced: str | None) -> bool:
-    """Did it open, and say what is odd about it?"""
+    """Was it opened with a warning?"""
     try:
         source = open_model(path, format=forced)
     except DifflensError:
@@ -205,7 +211,7 @@ def _warned(path: Path, forced: str | None) -> bool:
 
 
 def it_executes_nothing(case: Case) -> None:
-    """Reading imports, starts, connects, maps and writes nothing, whatever is in the file."""
+    """Reading imports, starts, connects, maps and writes nothing."""
     paths = [case.good()]
     payload = case.write("payload", ("F32", (len(_PICKLE) // 4,), _PICKLE[: len(_PICKLE) & ~3]))
     paths.extend([payload] if payload else [])
@@ -213,7 +219,7 @@ def it_executes_nothing(case: Case) -> None:
         broken = case.path(f"broken-{number}")
         broken.write_bytes(data)
         paths.append(broken)
-    _open_all(paths)  # our own late imports are over after this
+    _open_all(paths)  # our own late imports happen here
     listing = sorted(case.folder.iterdir())
     with deeds() as done:
         _open_all(paths)
@@ -277,7 +283,7 @@ def _open_all(paths: list[Path]) -> None:
 
 
 def _descriptors(folder: Path) -> list[str]:
-    """List the files of the folder that are open, where the system tells."""
+    """List the open files of the folder, if the system can tell."""
     known = Path("/proc/self/fd")
     opened = [os.path.realpath(each) for each in known.iterdir()] if known.is_dir() else []
     return [each for each in opened if each.startswith(f"{folder.resolve()}{os.sep}")]

@@ -1,1 +1,1 @@
-"""What versions of a model say when they are held side by side: pure functions of snapshots."""
+"""Many versions of a model, compared: pure functions of snapshots."""

@@ -7,29 +7,38 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..ab_results import ABTestConfig, ABTestResult, StatisticalTestResult, Verdict
-from ..errors import InsufficientData
-from ..kept import made as record_of
-from ..kept import now
-from ..records import Missing
-from ..stats.comparison import Comparison
-from ..stats.decision import decide
-from ..stats.directions import direction as known_direction
-from ..stats.equivalence import Direction
-from ..stats.posterior import probability_fixes_prevail, probability_worse
-from .arms import Arm, Sides, arms, described, sides, summary_stats
-from .conclusion import conclude
+from difflens.core.errors import InsufficientData
+from difflens.core.findings import Missing
+from difflens.core.kept import made as record_of
+from difflens.core.kept import now
+from difflens.diffs.quality.margins import direction as known_direction
+from difflens.diffs.quality.sides import Sides
+from difflens.stats.comparison import Comparison
+from difflens.stats.decision import (
+    Direction,
+    decide,
+    non_inferior,
+    probability_fixes_prevail,
+    probability_worse,
+)
+from difflens.stats.skewed import AGAINST_SKEW
+
+from .arms import Arm, arms, describe_arms, sides, summary_stats
+from .conclusion import NO_ERROR, Plan, conclude, many_flips, plan, practical
 from .metrics import BUILTIN, relative
 from .pairwise import ADJUST, effect_interval
-from .peeking import Peeked, peeked
-from .planning import Plan, plan, practical
-from .tested import Tested, tested
+from .records.ab import ABTestConfig, ABTestResult, StatisticalTestResult, Verdict
+from .tested import MetricTest, SequentialTest, run_sequential_test, run_test
 
 _WORDS: dict[str, Verdict] = {
-    "better": "b_better", "worse": "a_better", "equivalent": "equivalent",
-    "non_inferior": "non_inferior", "inconclusive": "inconclusive",
+    "better": "b_better",
+    "worse": "a_better",
+    "equivalent": "equivalent",
+    "non_inferior": "non_inferior",
+    "inconclusive": "inconclusive",
     "not_enough_data": "not_enough_data",
-}  # fmt: skip
+}
+FEW_TO_SEE_SKEW = 20  # pairs below which a long tail often looks like none
 _NO_P = "looked at again and again, a p of a fixed sample would not keep its promise"
 
 
@@ -38,9 +47,9 @@ class _Metric(NamedTuple):
 
     name: str
     sides: Sides
-    found: Tested
+    found: MetricTest
     direction: Direction | None
-    looks: Peeked | None = None
+    looks: SequentialTest | None = None
 
 
 def run_ab_test(
@@ -64,21 +73,22 @@ def run_ab_test(
     tests = _adjusted([_result(each, config) for each in metrics], metrics, config)
     primary = config.primary_metric or names[0]
     first = next(each for each in metrics if each.name == primary)
-    ours, theirs = described(left), described(right)
-    means = summary_stats(first.sides.left), summary_stats(first.sides.right)
+    ours, theirs = describe_arms(left), describe_arms(right)
+    means = tuple(summary_stats(own.values) for own in first.sides.owned)
     looks = first.looks.looks if first.looks else None
     when = "the data do not say when they were taken"
     return ABTestResult(
         config=config,
         model_a_results=ours,
         model_b_results=theirs,
-        conclusion=conclude(tests[primary], config, means, looks),
+        conclusion=conclude(tests[primary], config, (means[0], means[1]), looks),
         statistical_tests=tests,
         start_time=start_time,
         end_time=end_time or now(),
         sequential=looks,
         missing=() if start_time else (Missing("start_time", "times of the observations", when),),
-        warnings=(*warnings, *_warnings(left, right, tests[primary], config)),
+        warnings=(*warnings, *_warnings(left, right, tests[primary], config), *_cautions(metrics)),
+        findings=tuple(filter(None, (many_flips(each, config) for each in tests.values()))),
     )
 
 
@@ -109,9 +119,9 @@ def _metric(name: str, left: Arm, right: Arm, config: ABTestConfig, family: int)
         raise InsufficientData(f"{name}: no pair of finite values")
     better = config.directions.get(name) or _direction(name)
     if not config.sequential:
-        return _Metric(name, both, tested(both, 1 - config.alpha, config.seed), better)
-    looks = peeked(both, 1 - config.alpha / family)
-    return _Metric(name, both, Tested(looks.made, looks.made.method, None, ""), better, looks)
+        return _Metric(name, both, run_test(both, 1 - config.alpha, config.seed), better)
+    looks = run_sequential_test(both, 1 - config.alpha / family)
+    return _Metric(name, both, MetricTest(looks.made, looks.made.method, None, ""), better, looks)
 
 
 def _direction(metric: str) -> Direction | None:
@@ -119,10 +129,11 @@ def _direction(metric: str) -> Direction | None:
 
 
 def _result(metric: _Metric, config: ABTestConfig) -> StatisticalTestResult:
-    """Put one metric down; its p is not adjusted yet."""
+    """Record one metric; its p is not adjusted yet."""
     made, both = metric.found.made, metric.sides
     planned = plan(metric.found, both, config)
     verdict, reason = _verdict(metric, config)
+    flips = both.flips
     means = sum(both.left) / len(both.left), sum(both.right) / len(both.right)
     ends = None if made.low is None or made.high is None else (made.low, made.high)
     return StatisticalTestResult(
@@ -148,6 +159,9 @@ def _result(metric: _Metric, config: ABTestConfig) -> StatisticalTestResult:
         minimal_detectable_effect=planned.detectable,
         required_sample_size=planned.needed,
         probability_b_better=_probability(metric, _mirrored(made)),
+        not_worse=_not_worse(metric, config),
+        broke=flips.broke if flips else None,
+        fixed=flips.fixed if flips else None,
         further=metric.found.further,
         assumptions=_assumptions(metric),
         note="; ".join(filter(None, (reason, both.note, made.note))),
@@ -161,7 +175,23 @@ def _verdict(metric: _Metric, config: ABTestConfig) -> tuple[Verdict, str]:
     word = decide(_mirrored(made), metric.direction, config.margin or None, config.alpha)
     if word.word == "inconclusive" and metric.direction is None and _leaves_out_zero(made):
         return "different", word.reason
+    if word.word == "inconclusive" and _not_worse(metric, config) == (config.model_a,):
+        told = f"worse by less than {config.margin:g} at level {1 - config.alpha:.0%}"
+        return "non_inferior", f"{config.model_a}: {told}"
     return _WORDS[word.word], f"{config.model_b}: {word.reason}"
+
+
+def _not_worse(metric: _Metric, config: ABTestConfig) -> tuple[str, ...]:
+    """Name the models that are shown not to be worse than the other by more than the margin."""
+    if not config.margin or metric.direction is None:
+        return ()
+    made = metric.found.made
+    against = ((config.model_a, made), (config.model_b, _mirrored(made)))
+    return tuple(
+        model
+        for model, each in against
+        if non_inferior(each, config.margin, metric.direction, config.alpha).holds
+    )
 
 
 def _adjusted(
@@ -186,11 +216,11 @@ def _adjusted(
 
 
 def _mirrored(made: Comparison) -> Comparison:
-    """Turn A minus B into B minus A: what is asked is how B stands against A."""
+    """Turn A minus B into B minus A: the question is how B compares with A."""
     return made._replace(
-        difference=-made.difference,
-        low=None if made.high is None else -made.high,
-        high=None if made.low is None else -made.low,
+        difference=0.0 - made.difference,  # no negative zero
+        low=None if made.high is None else 0.0 - made.high,
+        high=None if made.low is None else 0.0 - made.low,
     )
 
 
@@ -199,7 +229,7 @@ def _leaves_out_zero(made: Comparison) -> bool:
 
 
 def _probability(metric: _Metric, mirrored: Comparison) -> float | None:
-    """Give P(B better | data) under a flat prior, where the method has a posterior."""
+    """Return P(B better | data) under a flat prior, where the method has a posterior."""
     if metric.direction is None or metric.looks:
         return None
     flips = metric.found.flips
@@ -225,7 +255,7 @@ def _gaps(metric: _Metric, planned: Plan, config: ABTestConfig) -> tuple[Missing
         needs = f"--direction, or directions.{metric.name}"
         found.append(Missing("direction", needs, "its name does not tell which way is better"))
     if planned.detectable is None:
-        found.append(Missing("minimal_detectable_effect", "a standard error", untested))
+        found.append(Missing("minimal_detectable_effect", "values that vary", NO_ERROR))
     if planned.needed is None:
         found.append(Missing("required_sample_size", "--min-effect", planned.why))
     return tuple(found)
@@ -237,9 +267,21 @@ def _assumptions(metric: _Metric) -> tuple[str, ...]:
     if both.left_clusters is None:
         unit = "pairs" if both.is_paired else "values"
         found.append(f"{unit} are independent of each other")
+    if both.is_paired and not both.is_binary and len(both.left) < FEW_TO_SEE_SKEW:
+        found.append("differences are not heavily skewed: so few could not show it")
     if metric.looks:
         found.append("values stand in the order they came in")
     return tuple(found)
+
+
+def _cautions(metrics: list[_Metric]) -> list[str]:
+    """Warn of what weakens a test: a long tail, or too few shared ids to pair by."""
+    found = []
+    for each in metrics:
+        made = each.found.made
+        skew = made.note if made.method.endswith(AGAINST_SKEW) else ""
+        found += [f"{each.name}: {told}" for told in (each.sides.caution, skew) if told]
+    return found
 
 
 def _warnings(

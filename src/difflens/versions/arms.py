@@ -1,4 +1,4 @@
-"""The two arms of an A/B test as they are handed in: numbers, metrics of numbers, or examples."""
+"""The two arms of an A/B test as the caller has them: numbers, metrics of numbers, or examples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ..ab_results import ABTestConfig, ABTestMetrics, SummaryStats
-from ..analyses.quality.joins import join
-from ..errors import InsufficientData, SnapshotError
-from ..evidences import Example
-from ..records import Missing
+from difflens.core.errors import InsufficientData, SnapshotError
+from difflens.core.findings import Missing
+from difflens.diffs.evidence.records import Example
+from difflens.diffs.quality.sides import Sides, sides_of
+
 from .metrics import LARGEST
+from .records.ab import ABTestConfig, ABTestMetrics, SummaryStats
 
 PRIMARY = "primary_metric"  # the name of plain numbers that nobody named
 
@@ -25,24 +26,8 @@ class Arm(NamedTuple):
 
     @property
     def finite(self) -> tuple[float, ...]:
-        """The values that can be reckoned with."""
+        """The values that are finite."""
         return tuple(value for value in self.values if isfinite(value))
-
-
-class Sides(NamedTuple):
-    """Both arms of one metric, ready to be compared: finite, and in one order where paired."""
-
-    left: tuple[float, ...]
-    right: tuple[float, ...]
-    is_paired: bool
-    left_clusters: tuple[str, ...] | None = None
-    right_clusters: tuple[str, ...] | None = None
-    note: str = ""
-
-    @property
-    def is_binary(self) -> bool:
-        """Are all values right or wrong?"""
-        return set(self.left) | set(self.right) <= {0.0, 1.0}
 
 
 def arms(data: Any, config: ABTestConfig, name: str) -> dict[str, Arm]:
@@ -90,39 +75,35 @@ def _listed(data: Any, name: str) -> list[Any]:
 def sides(left: Arm, right: Arm, metric: str, config: ABTestConfig) -> Sides:
     """Pair by id where the ids say so, by order where the user says so, else not at all."""
     if config.paired is not False and left.ids is not None and right.ids is not None:
-        found = _joined(left, right, metric)
-        if found is not None:
+        examples = _as_examples(left, metric), _as_examples(right, metric)
+        found = sides_of(*examples, metric, must_pair=bool(config.paired))
+        # What is looked at again and again is followed in the order it came in.
+        if found is not None and (found.is_paired or not config.sequential):
             return found
         if config.paired:
             raise InsufficientData(f"{metric}: no two ids in common, so nothing can be paired")
     if config.paired:
         return _in_order(left, right, metric)
+    if left.clusters is None and right.clusters is None:
+        return Sides(left.finite, right.finite, is_paired=False)
     return Sides(
-        left.finite, right.finite, is_paired=False,
-        left_clusters=_of_finite(left), right_clusters=_of_finite(right),
-    )  # fmt: skip
-
-
-def _of_finite(arm: Arm) -> tuple[str, ...] | None:
-    """Give the clusters of the finite values; one without a cluster is one of its own."""
-    if arm.clusters is None:
-        return None
-    rows = enumerate(zip(arm.values, arm.clusters, strict=True))
-    return tuple(
-        f"value {place}" if cluster is None else f"cluster {cluster}"
-        for place, (value, cluster) in rows
-        if isfinite(value)
+        left.finite,
+        right.finite,
+        is_paired=False,
+        left_clusters=_of_finite(left, "A"),
+        right_clusters=_of_finite(right, "B"),
     )
 
 
-def _joined(left: Arm, right: Arm, metric: str) -> Sides | None:
-    found = join(_as_examples(left, metric), _as_examples(right, metric), metric)
-    if len(found.ids) < 2:
-        return None
-    return Sides(
-        found.left, found.right, is_paired=True, left_clusters=found.clusters,
-        right_clusters=found.clusters, note=found.about,
-    )  # fmt: skip
+def _of_finite(arm: Arm, side: str) -> tuple[str, ...]:
+    """Name the clusters of the finite values; a value without a cluster is one of its own."""
+    clusters = arm.clusters or (None,) * len(arm.values)
+    rows = enumerate(zip(arm.values, clusters, strict=True))
+    return tuple(
+        f"value {place} of {side}" if cluster is None else f"cluster {cluster}"
+        for place, (value, cluster) in rows
+        if isfinite(value)
+    )
 
 
 def _as_examples(arm: Arm, metric: str) -> list[Example]:
@@ -144,8 +125,8 @@ def _in_order(left: Arm, right: Arm, metric: str) -> Sides:
     return Sides(ours, theirs, is_paired=True, note=f"{len(both)} pairs, by their order")
 
 
-def described(found: Mapping[str, Arm]) -> ABTestMetrics:
-    """Put one arm down: how many, all values, and those in brief."""
+def describe_arms(found: Mapping[str, Arm]) -> ABTestMetrics:
+    """Record one arm: how many values, the values, and their summary."""
     return ABTestMetrics(
         sample_size=max(len(each.values) for each in found.values()),
         metrics={metric: each.values for metric, each in found.items()},
@@ -172,6 +153,12 @@ def summary_stats(values: Sequence[float]) -> SummaryStats:
     return SummaryStats(
         mean=min(max(float(finite.mean()), low), high),
         std_dev=None if one else float(finite.std(ddof=1)),
-        min=low, max=high, median=median, q25=q25, q75=q75, n=len(finite), nonfinite=lost,
+        min=low,
+        max=high,
+        median=median,
+        q25=q25,
+        q75=q75,
+        n=len(finite),
+        nonfinite=lost,
         missing=(Missing("std_dev", "two values", why),) if one else (),
-    )  # fmt: skip
+    )

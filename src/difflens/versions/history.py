@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..evidences import Past
-from ..records import Interval
-from ..regression_results import ChangePoint, MetricHistory, MetricPoint
-from ..stats.change_points import change_points
-from ..stats.comparison import quantile
-from ..stats.cusum import LEAST as BASELINE
-from ..stats.cusum import baseline, cusum
-from ..stats.equivalence import Direction
-from ..stats.prediction import LEAST, against_history
-from ..stats.trend import mann_kendall, theil_sen
+from difflens.core.findings import Interval
+from difflens.diffs.evidence.records import Past
+from difflens.stats.change_points import BASELINE, baseline, change_points, cusum
+from difflens.stats.comparison import quantile
+from difflens.stats.decision import Direction
+from difflens.stats.forecast import LEAST, against_history
+from difflens.stats.trend import mann_kendall, theil_sen
+
 from .metrics import LARGEST
+from .records.regressions import ChangePoint, MetricHistory, MetricPoint
 
 LONGEST = 100  # versions looked at: the newest
 _JUMPS = 8  # versions below which a jump cannot be told from noise
@@ -45,8 +44,7 @@ def course(
     every = [each for each in past if abs(each.value) <= LARGEST]
     points = every[-LONGEST:]
     values = [each.value for each in points]
-    enough = len(values) >= _JUMPS
-    jumps = change_points(values, alpha=alpha, seed=seed) if enough else ()
+    jumps = change_points(values, alpha=alpha, seed=seed) if len(values) >= _JUMPS else ()
     since = jumps[-1].index if jumps else 0
     present = points[since:]
     drift = _drift(values, alpha, seed)
@@ -75,7 +73,7 @@ def course(
 
 
 def _point(past: Past, level: float) -> MetricPoint:
-    """Give a value with its interval, mean ± t·standard error, where it is a mean of samples."""
+    """Return a value with its interval, mean ± t·standard error, where it is a mean of samples."""
     reach = None
     if past.standard_error is not None and past.n:
         reach = quantile((1 + level) / 2, past.n - 1) * past.standard_error
@@ -95,9 +93,8 @@ class _Drift(NamedTuple):
 
 
 def _drift(values: Sequence[float], alpha: float, seed: int) -> _Drift:
-    if len(values) < _TREND:
-        return _Drift()
-    slope = theil_sen(list(range(len(values))), values, 1 - alpha)
+    times = list(range(len(values)))
+    slope = theil_sen(times, values, 1 - alpha) if len(values) >= _TREND else None
     if slope is None:
         return _Drift()
     ends = None
@@ -107,10 +104,8 @@ def _drift(values: Sequence[float], alpha: float, seed: int) -> _Drift:
 
 
 def _limits(present: Sequence[float], alpha: float) -> Interval | None:
-    """Give the prediction interval of the next value; its middle stands for what to expect."""
-    if len(present) < LEAST:
-        return None
-    found = against_history(present, present[-1], 1 - alpha)
+    """Return the prediction interval of the next value; its middle stands for what to expect."""
+    found = against_history(present, present[-1], 1 - alpha) if present else None
     if found is None:
         return None
     return Interval(found.low, found.high, 1 - alpha, "prediction interval", found.n)
@@ -118,12 +113,10 @@ def _limits(present: Sequence[float], alpha: float) -> Interval | None:
 
 def _alarms(points: Sequence[Past]) -> tuple[tuple[str, ...], float | None]:
     """Learn from the first versions what is quiet, and watch the later ones by cumulative sums."""
-    if len(points) <= BASELINE:
-        return (), None
     quiet = baseline([each.value for each in points[:BASELINE]])
-    if quiet is None:
-        return (), None
     later = points[BASELINE:]
+    if quiet is None or not later:
+        return (), None
     found = cusum([each.value for each in later], quiet.mean, quiet.deviation, phi=quiet.phi)
     return tuple(later[at].version for at in found.alarms), found.in_control_run_length
 

@@ -12,12 +12,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ..analyses.quality.trials import latency_metric
-from ..records import MetricRule, Policy
-from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
-from ..stats.directions import direction
-from ..stats.equivalence import Direction
-from ..stats.quantiles import quantile
+from difflens.core.policy import MetricRule, Policy
+from difflens.diffs.quality.margins import SECTION, better, default_margin
+from difflens.diffs.quality.trials import latency_metric
+from difflens.stats.decision import Direction
+from difflens.stats.quantiles import quantile
+
+from .records.snapshots import DifferentialDebuggingConfig, ModelSnapshot
 
 ACCURACY, LOSS, LATENCY = "val_accuracy", "val_loss", "inference_latency_ms"
 MEMORY, SIZE = "memory_usage_mb", "model_size_mb"
@@ -33,22 +34,21 @@ class Kind(NamedTuple):
 
     direction: Direction
     unit: str = ""
-    is_share: bool = False
-    depends: Literal["data", "hardware", "model"] = "data"  # on what its value depends
+    depends_on: Literal["data", "hardware", "model"] = "data"  # on what its value depends
 
 
 BUILTIN: dict[str, Kind] = {
-    "train_accuracy": Kind("higher", is_share=True),
-    "val_accuracy": Kind("higher", is_share=True),
-    "test_accuracy": Kind("higher", is_share=True),
+    "train_accuracy": Kind("higher"),
+    "val_accuracy": Kind("higher"),
+    "test_accuracy": Kind("higher"),
     "train_loss": Kind("lower"),
     "val_loss": Kind("lower"),
     "test_loss": Kind("lower"),
-    "inference_latency_ms": Kind("lower", "ms", depends="hardware"),
-    "memory_usage_mb": Kind("lower", "MB", depends="hardware"),
-    "model_size_mb": Kind("lower", "MB", depends="model"),
-    "flops": Kind("lower", "FLOP", depends="model"),
-    "training_time_s": Kind("lower", "s", depends="hardware"),
+    "inference_latency_ms": Kind("lower", "ms", depends_on="hardware"),
+    "memory_usage_mb": Kind("lower", "MB", depends_on="hardware"),
+    "model_size_mb": Kind("lower", "MB", depends_on="model"),
+    "flops": Kind("lower", "FLOP", depends_on="model"),
+    "training_time_s": Kind("lower", "s", depends_on="hardware"),
 }
 
 
@@ -70,15 +70,15 @@ class Rule(NamedTuple):
     threshold: float | None = None
 
     @property
-    def plain(self) -> MetricRule:
-        """Give it as a policy says it."""
+    def as_written(self) -> MetricRule:
+        """It as a policy says it."""
         return MetricRule(self.direction, self.margin, self.threshold)
 
 
 def known(snapshot: ModelSnapshot) -> dict[str, Known]:
-    """List every metric of a snapshot: those of the contract first, then all others by name."""
-    snapshot = reckonable(snapshot)
-    found = {name: Known(value) for name, value in stated(snapshot).items()}
+    """List every metric of a snapshot: the built-in ones first, then all others by name."""
+    snapshot = drop_huge_samples(snapshot)
+    found = {name: Known(value) for name, value in single_numbers(snapshot).items()}
     for metric, (values, source) in _sampled(snapshot).items():
         mean = sum(values) / len(values)
         found[metric] = Known(mean, source, _note(found.get(metric), mean, values, source))
@@ -91,8 +91,8 @@ def known(snapshot: ModelSnapshot) -> dict[str, Known]:
     return {name: found[name] for name in ordered(found)}
 
 
-def stated(snapshot: ModelSnapshot) -> dict[str, float]:
-    """List the metrics that were recorded as single finite numbers, of a size to reckon with."""
+def single_numbers(snapshot: ModelSnapshot) -> dict[str, float]:
+    """List the metrics that were recorded as single finite numbers, none of them huge."""
     metrics = snapshot.metrics
     built_in = {name: getattr(metrics, name) for name in BUILTIN}
     found = {name: float(value) for name, value in built_in.items() if value is not None}
@@ -101,7 +101,7 @@ def stated(snapshot: ModelSnapshot) -> dict[str, float]:
     return {name: value for name, value in found.items() if abs(value) <= LARGEST}
 
 
-def reckonable(snapshot: ModelSnapshot) -> ModelSnapshot:
+def drop_huge_samples(snapshot: ModelSnapshot) -> ModelSnapshot:
     """Leave out samples so large that their squares overflow: no test could be made of them."""
     evals = tuple(each for each in snapshot.evals if abs(each.score) <= LARGEST)
     latency = tuple(each for each in snapshot.latency_samples if each.ms <= LARGEST)
@@ -117,7 +117,7 @@ def reckonable(snapshot: ModelSnapshot) -> ModelSnapshot:
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Put the metrics of the contract first, in its order, and the others by name."""
+    """Put the built-in metrics first, in their order, and the others by name."""
     every = set(names)
     return [*(name for name in BUILTIN if name in every), *sorted(every - set(BUILTIN))]
 
@@ -153,37 +153,36 @@ def _rule(name: str, reference: float, config: DifferentialDebuggingConfig, poli
     """Take the policy's word, then the configuration's, then what the metric's kind allows."""
     said = [each[name] for each in (policy.metrics, config.metrics) if name in each]
     kind = BUILTIN.get(name)
-    better = next((each.direction for each in said if each.direction), None)
-    better = better or (kind.direction if kind else direction(name))
+    way = next((each.direction for each in said if each.direction), None)
+    way = way or (kind.direction if kind else better(name, policy).direction)
     unit = kind.unit if kind else "ms" if name.endswith("_ms") else ""
     limit = next((each.threshold for each in said if each.threshold is not None), None)
     margin = next((each.margin for each in said if each.margin is not None), None)
     if margin is not None:
-        return Rule(better, margin, unit, "set by the user", limit)
-    if better is None:
+        return Rule(way, margin, unit, "set by the user", limit)
+    if way is None:
         return Rule(None, None, unit, "which way is better is not known", limit)
-    margin, why = _margin(name, reference, better, config)
-    return Rule(better, margin, unit, why, limit)
+    margin, why = _margin(name, reference, way, config, policy)
+    return Rule(way, margin, unit, why, limit)
 
 
 def _margin(
-    name: str, reference: float, better: Direction, config: DifferentialDebuggingConfig
+    name: str, reference: float, way: Direction, config: DifferentialDebuggingConfig, policy: Policy
 ) -> tuple[float, str]:
-    """Give the default margin: points of a share, percent of anything else."""
-    kind = BUILTIN.get(name)
+    """Choose the default margin, and say where it comes from; a policy goes before a config."""
     points = _WIDEST - _WIDEST * config.regression_sensitivity
-    percent = config.performance_delta_threshold / 100 * abs(reference)
-    told = f"0.04·(1 - regression_sensitivity) = {points:.4g}"
-    if kind and kind.is_share:
-        return points, told
-    if not kind and better == "higher" and 0 <= reference <= 1 and points < percent:
-        return points, told
-    said = f"performance_delta_threshold, {config.performance_delta_threshold:g} % of"
-    return percent, f"{said} {abs(reference):.4g}"
+    share = policy.threshold(SECTION, "share_margin", points)
+    part = policy.threshold(SECTION, "relative_margin", config.performance_delta_threshold / 100)
+    margin = default_margin(name, reference, way, share, part)
+    if margin == share:
+        told = "0.04·(1 - regression_sensitivity)" if share == points else "share_margin"
+        return margin, f"{told} = {share:.4g}"
+    said = f"performance_delta_threshold, {100 * part:g} % of"
+    return margin, f"{said} {abs(reference):.4g}"
 
 
 def relative(reference: float, value: float) -> float | None:
-    """Give (value - reference)/reference where zero means none of it, else None.
+    """Return (value - reference)/reference where zero means none of it, else None.
 
     Below zero a ratio has no meaning: a log-likelihood of -2 is not half of one of -4.
 
@@ -193,9 +192,9 @@ def relative(reference: float, value: float) -> float | None:
     return (value - reference) / reference if reference > TINY and value >= 0 else None
 
 
-def depends(name: str) -> Literal["data", "hardware", "model"]:
+def depends_on(name: str) -> Literal["data", "hardware", "model"]:
     """Say what a metric's value depends on beside the weights: two may differ for that alone."""
     kind = BUILTIN.get(name)
     if kind:
-        return kind.depends
+        return kind.depends_on
     return "hardware" if name == latency_metric(TAIL) else "data"

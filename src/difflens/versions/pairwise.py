@@ -14,25 +14,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..analyses.quality.check import detectable
-from ..analyses.quality.settings import Settings
-from ..analyses.quality.trials import Trial
-from ..comparisons import PairwiseTest
-from ..records import Interval
-from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
-from ..stats.adjust import benjamini_hochberg, holm
-from ..stats.comparison import Comparison
-from ..stats.decision import decide
-from ..stats.scalars import NO_REPEATS
-from .evaluation import Conditions
+from difflens.core.findings import Interval
+from difflens.diffs.quality.check import detectable
+from difflens.diffs.quality.trials import Settings, Trial
+from difflens.stats.comparison import NO_REPEATS, Comparison
+from difflens.stats.decision import benjamini_hochberg, decide, holm
+
 from .metrics import Rule
-from .trials import trials
+from .records.comparisons import PairwiseTest
+from .records.snapshots import DifferentialDebuggingConfig, ModelSnapshot
+from .trials import Conditions, trials
 
 ADJUST = {"holm": holm, "bh": benjamini_hochberg}
 
 
 class Pairwise(NamedTuple):
-    """All tests of a comparison, how many could be carried out, and what had to be said."""
+    """All tests of a comparison, how many could be carried out, and warnings."""
 
     tests: tuple[PairwiseTest, ...]
     family: int
@@ -74,9 +71,13 @@ def pairwise_tests(
 def _tested(trial: Trial, rule: Rule, alpha: float, obstacle: str) -> PairwiseTest:
     gap = trial.right - trial.left
     bare = PairwiseTest(
-        metric=trial.metric, left="", right="", difference=gap, direction=rule.direction,
+        metric=trial.metric,
+        left="",
+        right="",
+        difference=gap,
+        direction=rule.direction,
         reason=obstacle or NO_REPEATS,
-    )  # fmt: skip
+    )
     if obstacle or trial.compare is None:
         return bare
     made = trial.compare(1 - alpha)
@@ -104,11 +105,9 @@ def _is_tested(test: PairwiseTest) -> bool:
 
 
 def _adjusted(
-    found: list[tuple[PairwiseTest, Trial | None]],
-    family: int,
-    config: DifferentialDebuggingConfig,
+    found: list[tuple[PairwiseTest, Trial | None]], family: int, config: DifferentialDebuggingConfig
 ) -> tuple[PairwiseTest, ...]:
-    """Adjust every p over the whole family, and say which differences stand."""
+    """Adjust every p over all tests, and say which differences stand."""
     alpha = config.significance_threshold
     ps = [test.p for test, _ in found if test.p is not None]
     silent = [1.0] * (family - len(ps))
@@ -117,18 +116,27 @@ def _adjusted(
     for test, trial in found:
         p = next(adjusted) if test.p is not None else None
         stands = _stands(test, trial, p, alpha, family)
-        tests.append(_worded(msgspec.structs.replace(
-            test, p_adjusted=p, significant=stands
-        ), config.correction, family))  # fmt: skip
+        tests.append(
+            _worded(
+                msgspec.structs.replace(test, p_adjusted=p, significant=stands),
+                config.correction,
+                family,
+            )
+        )
     return tuple(tests)
 
 
 def _stands(
     test: PairwiseTest, trial: Trial | None, p: float | None, alpha: float, family: int
 ) -> bool | None:
-    """Is the difference significant? None where there is no test, or too little for a verdict."""
+    """Is the difference significant? None if there is no test, or too little for a verdict.
+
+    Where they are told equivalent they are not: their difference, sure or not, does not matter.
+    """
     if test.word == "not_enough_data" or not _is_tested(test):
         return None
+    if test.word == "equivalent":
+        return False
     if p is not None:
         return p < alpha
     if trial is None or trial.compare is None:
@@ -146,14 +154,14 @@ def _worded(test: PairwiseTest, correction: str, family: int) -> PairwiseTest:
 
 
 def interval_of(made: Comparison) -> Interval | None:
-    """Give the interval of a difference as a record."""
+    """Return the interval of a difference as a record."""
     if made.low is None or made.high is None:
         return None
     return Interval(made.low, made.high, made.level, made.method, made.n_left + made.n_right)
 
 
 def effect_interval(made: Comparison) -> Interval | None:
-    """Give the interval of an effect as a record."""
+    """Return the interval of an effect as a record."""
     if made.effect_low is None or made.effect_high is None:
         return None
     return Interval(made.effect_low, made.effect_high, made.level, "non-central t", made.n_right)

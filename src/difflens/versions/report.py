@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..ab_results import ABTestResult
-from ..comparisons import ModelComparisonResult, ParetoPoint, RankTest, VersionDiff
-from ..protocols import Store
-from ..records import Policy
-from ..regression_results import (
+from difflens.core.policy import Policy
+
+from .history import course
+from .metrics import ACCURACY, BUILTIN, LATENCY, Rule, ordered
+from .metrics import rules as rules_of
+from .records.ab import ABTestResult
+from .records.comparisons import ModelComparisonResult, ParetoPoint, RankTest, VersionDiff
+from .records.regressions import (
     DifferentialDebuggingReport,
     MetricHistory,
     RegressionDetectionResult,
 )
-from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot, SnapshotLine
-from .history import course
-from .metrics import ACCURACY, BUILTIN, LATENCY, Rule, ordered
-from .metrics import rules as rules_of
-from .pareto import pareto
-from .summary import CRITERIA
+from .records.snapshots import DifferentialDebuggingConfig, ModelSnapshot, SnapshotLine
+from .standings import pareto
+from .store import Store
+from .summary import criterion_among
 from .tasks import rank_test
 
 RECENT, RECENT_REGRESSIONS = 5, 3
-LINES, MODELS, CHARTS = 200, 50, 12  # newest snapshots looked at; models held side by side; charts
+LINES, MODELS, CHARTS = 200, 50, 12  # newest snapshots looked at; models compared; charts
 _SHOWN = ("val_accuracy", "val_loss", "inference_latency_ms")
 
 
@@ -42,8 +43,9 @@ def report(
         newest.setdefault(line.name, line)
     models = dict(list(newest.items())[:MODELS])
     values = _values(models)
-    rules = rules_of({name: next(iter(each.values())) for name, each in values.items()},
-                     config, policy)  # fmt: skip
+    rules = rules_of(
+        {name: next(iter(each.values())) for name, each in values.items()}, config, policy
+    )
     total = store.count(ModelSnapshot)
     when: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
     return DifferentialDebuggingReport(
@@ -93,10 +95,11 @@ def _summary(store: Store, total: int) -> dict[str, str | int | float | None]:
 def _values(models: Mapping[str, SnapshotLine]) -> dict[str, dict[str, float]]:
     names = ordered({metric for line in models.values() for metric in line.metrics})
     return {
-        metric: {name: line.metrics[metric] for name, line in models.items()
-                 if metric in line.metrics}
+        metric: {
+            name: line.metrics[metric] for name, line in models.items() if metric in line.metrics
+        }
         for metric in names
-    }  # fmt: skip
+    }
 
 
 def _histories(
@@ -117,9 +120,13 @@ def _histories(
             past = store.history(name, metric)
             if len(past) > 1:
                 yield course(
-                    name, metric, past, rules[metric].direction,
-                    alpha=config.significance_threshold, seed=config.seed,
-                ).history  # fmt: skip
+                    name,
+                    metric,
+                    past,
+                    rules[metric].direction,
+                    alpha=config.significance_threshold,
+                    seed=config.seed,
+                ).history
                 left -= 1
 
 
@@ -129,8 +136,7 @@ def _front(
     models: Mapping[str, SnapshotLine],
 ) -> tuple[ParetoPoint, ...]:
     shared = {metric: each for metric, each in values.items() if len(each) > 1}
-    criterion = next((name for name in CRITERIA if name in shared), None)
-    return pareto(shared, rules, list(models), criterion).points if shared else ()
+    return pareto(shared, rules, list(models), criterion_among(shared)).points if shared else ()
 
 
 def _ranks(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from ..comparisons import ComparisonSummary, MetricComparison, PairwiseTest
-from ..records import Finding, Missing
-from .metrics import ACCURACY, LATENCY, LOSS, MEMORY, SIZE
-from .pareto import Front
+from difflens.core.findings import Finding, Missing
+from difflens.diffs.quality.margins import is_accuracy, is_loss
+from difflens.stats.decision import Direction
 
-CRITERIA = ("val_accuracy", "test_accuracy", "val_loss", "test_loss")
-# What the contract calls the ranking of a metric; every other has the metric's own name.
+from .metrics import ACCURACY, LATENCY, LOSS, MEMORY, SIZE
+from .records.comparisons import ComparisonSummary, MetricComparison, PairwiseTest, ParetoPoint
+from .standings import Front
+
+CRITERIA = ("val_accuracy", "test_accuracy"), ("val_loss", "test_loss")
+_LIKE = is_accuracy, is_loss
+# The name of the ranking of a built-in metric; any other has the name of its metric.
 RANKINGS = {ACCURACY: "accuracy", LOSS: "loss", LATENCY: "latency", MEMORY: "memory", SIZE: "size"}
-_TOLD = 12  # findings that become sentences; all of them stand in `findings`
+_MOST_SENTENCES = 12  # findings that become sentences; all of them stand in `findings`
 
 
 def criterion_of(compared: Mapping[str, MetricComparison]) -> str | None:
@@ -21,12 +25,19 @@ def criterion_of(compared: Mapping[str, MetricComparison]) -> str | None:
     usable = [name for name, each in compared.items() if each.direction]
     costs = {LATENCY, MEMORY, SIZE}
     quality = [name for name in usable if name not in costs]
-    return next(
-        (name for name in CRITERIA if name in usable), next(iter([*quality, *usable]), None)
-    )
+    return criterion_among(usable) or next(iter([*quality, *usable]), None)
 
 
-def summarised(
+def criterion_among(names: Collection[str]) -> str | None:
+    """Choose an accuracy, else a loss, under whatever name: the built-in ones first."""
+    for fixed, is_like in zip(CRITERIA, _LIKE, strict=True):
+        for name in (*fixed, *filter(is_like, names)):
+            if name in names:
+                return name
+    return None
+
+
+def summarise(
     compared: Mapping[str, MetricComparison],
     criterion: str | None,
     front: Front,
@@ -40,27 +51,33 @@ def summarised(
     missing = []
     if chosen is None:
         needs = "a metric of a known direction that two models have"
-        missing = [Missing("best_model", needs, "there is none"),
-                   Missing("separated", needs, "there is none")]  # fmt: skip
-    elif chosen.separated is None:
-        missing = [each for each in chosen.missing if each.field == "separated"]
+        missing = [
+            Missing("best_model", needs, "there is none"),
+            Missing("separated", needs, "there is none"),
+        ]
+    else:
+        missing = [each for each in chosen.missing if each.field in {"best_model", "separated"}]
     return ComparisonSummary(
         best_model=chosen.best_model if chosen else None,
-        rankings={RANKINGS.get(name, name): tuple(chain(*each.ranking))
-                  for name, each in ranked.items()},
-        key_findings=tuple(each.text for each in found[:_TOLD]),
+        rankings={
+            RANKINGS.get(name, name): tuple(chain(*each.ranking)) for name, each in ranked.items()
+        },
+        key_findings=tuple(each.text for each in found[:_MOST_SENTENCES]),
         recommendations=tuple(_recommendations(chosen, front, tests)),
         criterion=criterion or "",
         separated=chosen.separated if chosen else None,
-        ties={name: tuple(group for group in each.ranking if len(group) > 1)
-              for name, each in ranked.items() if any(len(group) > 1 for group in each.ranking)},
+        ties={
+            name: tuple(group for group in each.ranking if len(group) > 1)
+            for name, each in ranked.items()
+            if any(len(group) > 1 for group in each.ranking)
+        },
         pareto_front=front.front,
         pareto=front.points,
         objectives=front.objectives,
         left_out=front.left_out,
         findings=found,
         missing=tuple(missing),
-    )  # fmt: skip
+    )
 
 
 def _findings(compared: Mapping[str, MetricComparison], level: float) -> Iterator[Finding]:
@@ -69,7 +86,7 @@ def _findings(compared: Mapping[str, MetricComparison], level: float) -> Iterato
     bare: list[Finding] = []
     for metric, each in compared.items():
         for model in (name for group in each.ranking for name in group):
-            if model == each.best_model or not each.exceeds_practical_threshold.get(model):
+            if model in each.ranking[0] or not each.exceeds_practical_threshold.get(model):
                 continue
             stands = each.significant_differences.get(model)
             if stands is False:
@@ -82,54 +99,87 @@ def _findings(compared: Mapping[str, MetricComparison], level: float) -> Iterato
 def _finding(
     metric: str, each: MetricComparison, model: str, stands: bool | None, level: float
 ) -> Finding:
-    best = each.best_model or ""
+    best = each.reference
+    level_with = ", ".join(each.ranking[0])
     gap = abs(each.absolute_differences[model])
     unit = f" {each.unit}" if each.unit else ""
     how = (
         f"sure at {level:.0%} after adjustment" if stands else "not tested: no samples, or too few"
     )
     text = (
-        f"{metric}: {best} {each.values[best]:.4g}{unit}, {model} {each.values[model]:.4g}{unit};"
+        f"{metric}: {level_with} {each.values[best]:.4g}{unit},"
+        f" {model} {each.values[model]:.4g}{unit};"
         f" {gap:.3g} apart, {each.margin or 0:.3g} matter; {how}"
     )
-    evidence = {"best": each.values[best], "value": each.values[model], "difference": gap,
-                "margin": each.margin}  # fmt: skip
+    evidence = {
+        "best": each.values[best],
+        "value": each.values[model],
+        "difference": gap,
+        "margin": each.margin,
+    }
     return Finding("compare", model, text, evidence, "medium" if stands else "info")
 
 
 def _recommendations(
     chosen: MetricComparison | None, front: Front, tests: Iterable[PairwiseTest]
 ) -> Iterator[str]:
-    yield from _by_front(front)
-    if chosen is None or chosen.best_model is None:
+    """Recommend a model only if its lead is significant; else say what would decide."""
+    if chosen is None:
         return
+    if chosen.separated:
+        yield from _by_front(front)
+        return
+    yield _undecided(chosen, tests)
+    others = {name: better for name, better in front.objectives.items() if name != chosen.metric}
+    told = list(_best_of(front.points, others))
+    if told:
+        yield f"choose by what else matters: {', '.join(told)}"
+
+
+def _undecided(chosen: MetricComparison, tests: Iterable[PairwiseTest]) -> str:
+    """Say why the metric chooses nobody, and what would."""
+    if chosen.best_model is None:
+        why = next(each.why for each in chosen.missing if each.field == "best_model")
+        return f"{why}: it prefers none"
+    if chosen.separated is None and chosen.evidence != "scalars":
+        return f"record samples of {chosen.metric} that vary, five of each model or more"
     if chosen.separated is None:
-        yield (
+        return (
             f"record evals or seeds of {chosen.metric}: single numbers cannot tell whether"
             f" {chosen.best_model} is ahead by more than noise"
         )
-    elif chosen.separated is False:
-        near = [test for test in tests if test.metric == chosen.metric and not test.significant
-                and chosen.best_model in (test.left, test.right)]  # fmt: skip
-        seen = [test.minimal_detectable for test in near if test.minimal_detectable]
-        told = f"; a difference of {max(seen):.3g} would have been found in 80 %" if seen else ""
-        yield f"do not choose by {chosen.metric} alone: its best is not told apart{told}"
+    near = [
+        test
+        for test in tests
+        if test.metric == chosen.metric
+        and not test.significant
+        and chosen.best_model in (test.left, test.right)
+    ]
+    seen = [test.minimal_detectable for test in near if test.minimal_detectable]
+    told = f"; a difference of {max(seen):.3g} would have been found in 80 %" if seen else ""
+    return f"do not choose by {chosen.metric} alone: its best is not told apart{told}"
 
 
 def _by_front(front: Front) -> Iterator[str]:
     """Say what the front allows: one model, or a choice between named values."""
     names = ", ".join(front.objectives)
     if len(front.points) > 1 and len(front.front) == 1:
-        yield f"choose {front.front[0]}: no other is better in any of {names}"
+        best = f"it has the best {names}"
+        if len(front.objectives) > 1:
+            best = f"no other is better in any of {names}"
+        yield f"choose {front.front[0]}: {best}"
         return
     if len(front.front) < 2 or len(front.objectives) < 2:
         return
-    points = {point.model: point.values for point in front.points}
-    told = []
-    for name, better in front.objectives.items():
-        if len({points[model][name] for model in front.front}) == 1:
-            continue
+    points = [point for point in front.points if point.on_front]
+    yield f"choose by what matters: {', '.join(_best_of(points, front.objectives))}"
+
+
+def _best_of(points: Sequence[ParetoPoint], objectives: Mapping[str, Direction]) -> Iterator[str]:
+    """Name who is best at each objective that has one best value."""
+    for name, better in objectives.items():
         sign = 1 if better == "higher" else -1
-        best = max(front.front, key=lambda model, name=name, sign=sign: sign * points[model][name])  # type: ignore[misc]
-        told.append(f"{best} for {name} ({points[best][name]:.4g})")
-    yield f"choose by what matters: {', '.join(told)}"
+        best = max((sign * point.values[name] for point in points), default=None)
+        first = [point for point in points if sign * point.values[name] == best]
+        if len(first) == 1:
+            yield f"{first[0].model} for {name} ({first[0].values[name]:.4g})"

@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import combinations
 
-from ..comparisons import Abilities, RankTest
-from ..snapshots import ModelSnapshot
-from ..stats.equivalence import Direction
-from ..stats.ranking import friedman, standing
+from difflens.stats.ranking import standing
+
 from .metrics import BUILTIN, Rule
+from .records.comparisons import Abilities, RankTest
+from .records.snapshots import ModelSnapshot
 
 LEAST_MODELS, LEAST_TASKS = 3, 2
 RESAMPLES = 499
-_FEW = 10  # tasks below which the law of Friedman's statistic is rough
+_UNTESTED = (
+    "metrics of one model are not independent tasks: ranks are shown, nothing is tested over them"
+)
 
 
 def task_names(
@@ -22,14 +24,16 @@ def task_names(
 ) -> list[str]:
     """List the metrics that are tasks: the user's own, of a known direction, that all models have.
 
-    The metrics of the contract are several views of one task, and costs are none.
+    The built-in metrics are several views of one task, and costs are none.
     """
     return [
         metric
         for metric, each in values.items()
-        if metric not in BUILTIN and rules[metric].direction and len(each) == models
+        if metric not in BUILTIN
+        and rules[metric].direction
+        and len(each) == models
         and not metric.startswith("latency_p")
-    ]  # fmt: skip
+    ]
 
 
 def rank_test(
@@ -38,41 +42,43 @@ def rank_test(
     models: list[str],
     alpha: float,
 ) -> RankTest | str:
-    """Test whether any model ranks better over tasks (Friedman 1937), or say why not."""
+    """Rank the models over the metrics that all of them have, or say why not.
+
+    Nothing is tested: metrics of one model are views of the same answers, not the independent
+    tasks that Friedman's test and Nemenyi's critical difference are about.
+    """
     tasks = task_names(values, rules, len(models))
     if len(models) < LEAST_MODELS or len(tasks) < LEAST_TASKS:
-        known = f"{len(models)} models on {len(tasks)} tasks that all of them have"
-        return f"{known}; it takes {LEAST_MODELS} on {LEAST_TASKS}"
+        counted = f"{len(tasks)} ({', '.join(tasks)})" if tasks else "none"
+        return (
+            f"{len(models)} models, and of the metrics that all of them have {counted} counts as a"
+            f" task; it takes {LEAST_MODELS} models and {LEAST_TASKS} tasks; val_accuracy, val_loss"
+            " and the like are views of one task"
+        )
     scores = [
-        [values[task][model] * (1 if rules[task].direction == "higher" else -1)
-         for model in models]
+        [values[task][model] * (1 if rules[task].direction == "higher" else -1) for model in models]
         for task in tasks
-    ]  # fmt: skip
-    found = friedman(scores, alpha)
-    ranks = dict(zip(models, found.ranks, strict=True))
-    note = f"{len(tasks)} tasks are few: p is rough" if len(tasks) < _FEW else ""
+    ]
+    ranks = [_ranks(each) for each in scores]
+    means = [sum(column) / len(tasks) for column in zip(*ranks, strict=True)]
     return RankTest(
-        mean_ranks=ranks,
+        mean_ranks=dict(zip(models, means, strict=True)),
         tasks=tuple(tasks),
-        chi_square=found.chi2,
-        f=found.f,
-        p=found.p,
-        critical_difference=found.critical_difference,
         level=1 - alpha,
-        groups=_groups(ranks, found.critical_difference),
-        note=note,
+        note=_UNTESTED,
     )
 
 
-def _groups(ranks: Mapping[str, float], critical: float) -> tuple[tuple[str, ...], ...]:
-    """Give the largest sets of models whose mean ranks lie within the critical difference."""
-    order = sorted(ranks, key=lambda name: ranks[name])
-    found: list[tuple[str, ...]] = []
-    for at, first in enumerate(order):
-        group = tuple(name for name in order[at:] if ranks[name] - ranks[first] < critical)
-        if not (found and set(group) <= set(found[-1])):
-            found.append(group)
-    return tuple(found)
+def _ranks(scores: list[float]) -> list[float]:
+    """Rank scores, the highest first; equal scores share the mean of their places.
+
+    >>> _ranks([0.5, 0.9, 0.5])
+    [2.5, 1.0, 2.5]
+    """
+    return [
+        sum(other > each for other in scores) + (sum(other == each for other in scores) + 1) / 2
+        for each in scores
+    ]
 
 
 def abilities(
@@ -88,9 +94,9 @@ def abilities(
     if found is None:
         return "the examples do not connect the models: some never lose to the others"
     names = list(models)
-    note = "; ".join(filter(None, (
-        "examples of all metrics together, each as one game", found.note
-    )))  # fmt: skip
+    note = "; ".join(
+        filter(None, ("examples of all metrics together, each as one game", found.note))
+    )
     return Abilities(
         abilities=dict(zip(names, found.abilities, strict=True)),
         low=dict(zip(names, found.low, strict=True)),
@@ -117,12 +123,7 @@ def _verdicts(
             continue
         means = {place: sum(each) / len(each) for place, each in answers.items()}
         for one, other in combinations(sorted(means), 2):
-            score = _score(means[one], means[other], rule.direction)
+            gap = means[one] - means[other]
+            score = float((gap > 0) == (rule.direction == "higher")) if gap else 0.5
             found.append(((metric, name), one, other, score))
     return found
-
-
-def _score(one: float, other: float, better: Direction) -> float:
-    if one == other:
-        return 0.5
-    return float((one > other) == (better == "higher"))

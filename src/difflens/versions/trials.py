@@ -3,6 +3,8 @@
 Enough seeds go before examples: they tell how the recipes differ, examples only how these two
 checkpoints do. Then examples, latencies, fewer seeds, counts behind an accuracy, past versions,
 and last two single numbers, which nothing can be tested with.
+
+Figures of different data say nothing of the models: such metrics are shown and not judged.
 """
 
 from __future__ import annotations
@@ -10,17 +12,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from ..analyses.quality.settings import Settings
-from ..analyses.quality.trials import Ends, Trial
-from ..analyses.quality.trials import trials as evidence_trials
-from ..evidences import Evidence, Past, Side
-from ..snapshots import ModelSnapshot
-from ..stats.clusters import clustered_mean
-from ..stats.comparison import Comparison
-from ..stats.paired import paired
-from ..stats.proportions import newcombe, wilson
-from ..stats.welch import welch
-from .metrics import LATENCY, known, ordered, reckonable, stated
+from difflens.diffs.evidence.records import Past
+from difflens.diffs.quality.trials import (
+    Ends,
+    Settings,
+    Trial,
+    eval_trials,
+    history_trials,
+    latency_trials,
+    number_trials,
+)
+from difflens.stats.clusters import clustered_mean
+from difflens.stats.comparison import Comparison
+from difflens.stats.means import welch
+from difflens.stats.proportions import newcombe, wilson
+from difflens.stats.skewed import paired_mean
+
+from .metrics import LATENCY, depends_on, drop_huge_samples, known, ordered, single_numbers
+from .records.snapshots import ModelSnapshot
 
 ENOUGH = 5  # seeds a side from which they earn a verdict
 FEWEST = 2  # values a side below which there is nothing to compare
@@ -31,14 +40,13 @@ _WHOLE = 0.26  # how far accuracy · n may lie from a whole number, as two decim
 
 
 def trials(
-    left: ModelSnapshot,
-    right: ModelSnapshot,
-    settings: Settings,
-    past: Iterable[Past] = (),
+    left: ModelSnapshot, right: ModelSnapshot, settings: Settings, past: Iterable[Past] = ()
 ) -> list[Trial]:
     """List each metric of both snapshots once."""
     found: dict[str, Trial] = {}
-    for trial in _all(reckonable(left), reckonable(right), settings, tuple(past)):
+    for trial in _every_trial(
+        drop_huge_samples(left), drop_huge_samples(right), settings, tuple(past)
+    ):
         before = found.get(trial.metric)
         if before is None or _rank(trial) < _rank(before):
             found[trial.metric] = trial
@@ -50,24 +58,20 @@ def _rank(trial: Trial) -> int:
     return SOURCES.index("many seeds" if many else trial.source)
 
 
-def _all(
+def _every_trial(
     left: ModelSnapshot, right: ModelSnapshot, settings: Settings, past: tuple[Past, ...]
 ) -> Iterator[Trial]:
     values = [{name: each.value for name, each in known(side).items()} for side in (left, right)]
-    evidence = Evidence(
-        left=Side(metrics=values[0], evals=left.evals, latency=left.latency_samples),
-        right=Side(metrics=values[1], evals=right.evals, latency=right.latency_samples),
-        history=past,
-    )
-    for trial in evidence_trials(evidence, settings):
-        yield trial._replace(source=SCALARS) if trial.source == "metrics" else trial
-    middle = Evidence(
-        left=Side(latency=left.latency_samples), right=Side(latency=right.latency_samples)
-    )
-    for trial in evidence_trials(middle, settings._replace(latency_quantile=0.5)):
+    timed = left.latency_samples, right.latency_samples
+    yield from eval_trials(left.evals, right.evals)
+    yield from latency_trials(*timed, settings)
+    for trial in latency_trials(*timed, settings._replace(latency_quantile=0.5)):
         yield trial._replace(metric=LATENCY)
     yield from _seeds(left, right)
     yield from _counts(left, right)
+    yield from history_trials(past, values[1], settings)
+    for trial in number_trials(*values):
+        yield trial._replace(source=SCALARS)
 
 
 def _seeds(left: ModelSnapshot, right: ModelSnapshot) -> Iterator[Trial]:
@@ -98,7 +102,7 @@ def _seed_trial(
     @cache
     def compared(level: float) -> Comparison:
         if is_paired:
-            return paired(left, right, None, level)
+            return paired_mean(left, right, None, level)
         return welch(left, right, level)
 
     def own(level: float) -> Ends:
@@ -114,14 +118,17 @@ def _seed_trial(
 def _counts(left: ModelSnapshot, right: ModelSnapshot) -> Iterator[Trial]:
     """Compare an accuracy by the counts behind it, where it is clear which accuracy they are of."""
     sizes = left.evaluation.n, right.evaluation.n
-    recorded = [stated(side) for side in (left, right)]
+    recorded = [single_numbers(side) for side in (left, right)]
     metrics = [name for name in _COUNTED if all(name in each for each in recorded)]
     if len(metrics) != 1 or not sizes[0] or not sizes[1]:
         return
     values = [each[metrics[0]] for each in recorded]
     counts = [round(value * n) for value, n in zip(values, sizes, strict=True) if n]
-    if any(abs(value * n - count) > max(_WHOLE, 0.005 * n)
-           for value, n, count in zip(values, sizes, counts, strict=True) if n):  # fmt: skip
+    if any(
+        abs(value * n - count) > max(_WHOLE, 0.005 * n)
+        for value, n, count in zip(values, sizes, counts, strict=True)
+        if n
+    ):
         return
     found = _count_trial(metrics[0], (counts[0], sizes[0]), (counts[1], sizes[1]))
     yield found._replace(left=values[0], right=values[1])
@@ -139,3 +146,39 @@ def _count_trial(metric: str, left: tuple[int, int], right: tuple[int, int]) -> 
     note = f"{left[0]} of {left[1]} against {right[0]} of {right[1]}: which examples is not known"
     rates = left[0] / left[1], right[0] / right[1]
     return Trial(metric, "counts", *rates, note, compared, own)
+
+
+class Conditions:
+    """What speaks against comparing two snapshots, and what is only worth knowing."""
+
+    def __init__(self, left: ModelSnapshot, right: ModelSnapshot) -> None:
+        """Look at what both say of their evaluation; what one does not say is no obstacle."""
+        before, after = left.evaluation, right.evaluation
+        self._obstacles: dict[str, str] = {}
+        self.warnings: list[str] = []
+        if before.fingerprint and after.fingerprint:
+            if before.fingerprint != after.fingerprint:
+                self._obstacles["data"] = "measured on different data: the fingerprints differ"
+        elif _differ(before.dataset, after.dataset):
+            self._obstacles["data"] = (
+                f"measured on different data: {before.dataset} and {after.dataset}"
+            )
+        if _differ(before.hardware, after.hardware):
+            self._obstacles["hardware"] = (
+                f"measured on different hardware: {before.hardware} and {after.hardware}"
+            )
+        pair = f"{left.key} and {right.key}"
+        self.warnings += [f"{pair} were {each}" for each in self._obstacles.values()]
+        if _differ(before.precision, after.precision):
+            said = f"{before.precision} and {after.precision}"
+            self.warnings.append(f"{pair} were measured in different precision: {said}")
+        if before.n and after.n and before.n != after.n and "data" not in self._obstacles:
+            self.warnings.append(f"{pair} were measured on {before.n} and {after.n} examples")
+
+    def obstacle(self, metric: str) -> str:
+        """Say why a metric of the two cannot be compared; empty if it can."""
+        return self._obstacles.get(depends_on(metric), "")
+
+
+def _differ(left: str | None, right: str | None) -> bool:
+    return bool(left and right and left != right)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..analyses.quality.settings import Settings
-from ..analyses.quality.trials import Trial
-from ..comparisons import ArchitectureChange, Change, MetricDelta, PerformanceDelta, VersionDiff
-from ..records import Missing, Policy
-from ..snapshots import DifferentialDebuggingConfig, ModelSnapshot
-from ..sources.handed import Model
-from ..stats.adjust import holm
-from ..stats.decision import decide
-from ..stats.scalars import NO_REPEATS
-from .architecture import FIELDS
-from .evaluation import Conditions
+from difflens.core.findings import Missing
+from difflens.core.policy import Policy
+from difflens.diffs.quality.trials import Settings, Trial
+from difflens.models.opening import Model
+from difflens.stats.comparison import NO_REPEATS
+from difflens.stats.decision import decide, holm
+
+from .differences import architecture_changes, config_changes, metadata_changes
 from .metrics import (
     ACCURACY,
     BUILTIN,
@@ -31,9 +28,9 @@ from .metrics import (
 )
 from .metrics import rules as rules_of
 from .pairwise import interval_of, settings_of
-from .settings_diff import config_changes, metadata_changes
-from .tensors import tensor_changes
-from .trials import trials
+from .records.comparisons import Change, MetricDelta, PerformanceDelta, VersionDiff
+from .records.snapshots import DifferentialDebuggingConfig, ModelSnapshot
+from .trials import Conditions, trials
 from .weight_changes import weight_changes
 
 _DELTAS = {
@@ -45,11 +42,13 @@ _DELTAS = {
     "training_time_delta": "training_time_s",
 }
 _WORDS: dict[str, Change] = {
-    "better": "improved", "worse": "worse", "equivalent": "unchanged",
-    "non_inferior": "inconclusive", "inconclusive": "inconclusive",
+    "better": "improved",
+    "worse": "worse",
+    "equivalent": "unchanged",
+    "non_inferior": "inconclusive",
+    "inconclusive": "inconclusive",
     "not_enough_data": "inconclusive",
-}  # fmt: skip
-_TITLES = {"parameter_count": "Parameter Count", "layer_count": "Layer Count"}
+}
 
 
 def version_diff(
@@ -62,7 +61,7 @@ def version_diff(
     right_weights: Model | None = None,
     timestamp: str | None = None,
 ) -> VersionDiff:
-    """Hold two versions against each other; weights through their files where those are there."""
+    """Compare two versions; weights are read from their files where those still exist."""
     config = config or DifferentialDebuggingConfig()
     conditions = Conditions(left, right)
     moved, said = weight_changes(
@@ -88,7 +87,7 @@ def version_diff(
         metadata_changes=metadata_changes(left, right),
         facts=_facts(left, right),
         missing=tuple(missing),
-        warnings=(*conditions.warnings, *_oddities(left, right), *said),
+        warnings=(*conditions.warnings, *_warnings(left, right), *said),
         **when,
     )
 
@@ -96,7 +95,7 @@ def version_diff(
 def performance_delta(
     left: ModelSnapshot, right: ModelSnapshot, config: DifferentialDebuggingConfig, policy: Policy
 ) -> PerformanceDelta:
-    """Give every metric's change, with direction, and an interval where there are samples."""
+    """Return every metric's change, with direction, and an interval where there are samples."""
     sides = known(left), known(right)
     shared = {name: each.value for name, each in sides[0].items() if name in sides[1]}
     rules = rules_of(shared, config, policy)
@@ -128,11 +127,14 @@ def deltas_of(
     adjusted = dict(zip(ps, holm(list(ps.values())), strict=True))
     return {
         each.metric: _delta(
-            each, rules[each.metric], settings.alpha, adjusted.get(each.metric),
+            each,
+            rules[each.metric],
+            settings.alpha,
+            adjusted.get(each.metric),
             conditions.obstacle(each.metric),
         )
         for each in every
-    }  # fmt: skip
+    }
 
 
 def _delta(
@@ -190,44 +192,6 @@ def _one_sided(name: str, left: Mapping[str, Known], right: Mapping[str, Known])
     )
 
 
-def architecture_changes(left: ModelSnapshot, right: ModelSnapshot) -> Iterator[ArchitectureChange]:
-    """Yield every field that differs, then what became of the tensors by name."""
-    for field in FIELDS:
-        before, after = (getattr(side.architecture, field) for side in (left, right))
-        if before == after or (before is None and after is None):
-            continue
-        yield ArchitectureChange(
-            change_type=_TITLES.get(field, field.replace("_", " ").title()),
-            description=f"{field} from {_shown(before)} to {_shown(after)}",
-            impact=_impact(field, before, after),
-            field=field,
-            left=before,
-            right=after,
-        )
-    changes = tensor_changes(left.weights_summary, right.weights_summary)
-    for kind in ("added", "removed", "reshaped", "recast", "renamed"):
-        names = list(getattr(changes, kind)) if changes else []
-        if names:
-            some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            yield ArchitectureChange(
-                change_type=f"Tensors {kind.title()}",
-                description=f"{len(names)} tensors {kind}: {some}",
-                field=f"tensors.{kind}",
-                right=len(names),
-            )
-
-
-def _shown(value: int | str | None) -> str:
-    return "not known" if value is None else str(value)
-
-
-def _impact(field: str, before: int | str | None, after: int | str | None) -> str | None:
-    """Say what arithmetic alone says of it."""
-    if field != "parameter_count" or not isinstance(before, int) or not isinstance(after, int):
-        return None
-    return f"{after / before:.4g} times as many weights to hold and to read" if before else None
-
-
 def _facts(left: ModelSnapshot, right: ModelSnapshot) -> dict[str, Any]:
     found = {"from_timestamp": left.timestamp, "to_timestamp": right.timestamp}
     for side, name in ((left, "from_commit"), (right, "to_commit")):
@@ -236,7 +200,7 @@ def _facts(left: ModelSnapshot, right: ModelSnapshot) -> dict[str, Any]:
     return found
 
 
-def _oddities(left: ModelSnapshot, right: ModelSnapshot) -> Iterator[str]:
+def _warnings(left: ModelSnapshot, right: ModelSnapshot) -> Iterator[str]:
     if left.key == right.key:
         yield f"both sides are {left.key}"
     elif right.timestamp < left.timestamp:

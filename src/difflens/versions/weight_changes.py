@@ -9,16 +9,18 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from pathlib import Path
 
-from .. import pipeline
-from ..comparisons import LayerChange, TensorChanges, WeightChangesSummary
-from ..diffs import Diff
-from ..dtypes import FLOATS
-from ..errors import DifflensError
-from ..measure.scan import Scan
-from ..records import SAME, Delta, Missing
-from ..snapshots import WeightsSummary
-from ..sources.handed import Model
-from .tensors import changed_names, tensor_changes
+from difflens.core.dtypes import FLOATS
+from difflens.core.errors import DifflensError
+from difflens.core.findings import Missing
+from difflens.core.records import SAME, Delta
+from difflens.diffs import story as pipeline
+from difflens.diffs.diff import Diff
+from difflens.measure.scan import Scan
+from difflens.models.opening import Model
+
+from .differences import changed_names, tensor_changes
+from .records.comparisons import LayerChange, TensorChanges, WeightChangesSummary
+from .records.snapshots import WeightsSummary
 from .weights import fingerprint
 
 _MOVES = ("avg_magnitude", "max_change", "significant_change_ratio", "relative_l2", "cosine")
@@ -32,7 +34,7 @@ def weight_changes(
     left_file: Model | None = None,
     right_file: Model | None = None,
 ) -> tuple[WeightChangesSummary, list[str]]:
-    """Measure, from the best there is; give what had to be said as well."""
+    """Measure the change by the best evidence there is; also return warnings."""
     warnings: list[str] = []
     listed = tensor_changes(left, right)
     if left_file is not None and right_file is not None:
@@ -48,7 +50,7 @@ def weight_changes(
 
 
 def _file(weights: WeightsSummary, warnings: list[str]) -> str | None:
-    """Give the file a summary was made of, if it is still there and still the same."""
+    """Return the file a summary was made of, if it is still there and still the same."""
     if not weights.source or not weights.content_hash or not Path(weights.source).exists():
         return None
     try:
@@ -92,8 +94,10 @@ def _by_elements(
         "relative_l2": 0.0 if same else sqrt(square_sum / left_square) if left_square else None,
         "cosine": 1.0 if same else dot / norm if norm else None,
     }
-    known = {name: value if value is not None and isfinite(value) else None
-             for name, value in figures.items()}  # fmt: skip
+    known = {
+        name: value if value is not None and isfinite(value) else None
+        for name, value in figures.items()
+    }
     why = "the left weights are zero, or too large to square" if elements else "none has a partner"
     return WeightChangesSummary(
         avg_magnitude=known["avg_magnitude"],
@@ -131,9 +135,15 @@ def _by_hashes(
 ) -> WeightChangesSummary:
     if not listed.changed and not any(getattr(listed, kind) for kind in _STRUCTURE):
         return WeightChangesSummary(
-            avg_magnitude=0.0, max_change=0.0, significant_change_ratio=0.0, relative_l2=0.0,
-            cosine=1.0, distribution_distance=0.0, basis="hashes", tensors=listed,
-        )  # fmt: skip
+            avg_magnitude=0.0,
+            max_change=0.0,
+            significant_change_ratio=0.0,
+            relative_l2=0.0,
+            cosine=1.0,
+            distribution_distance=0.0,
+            basis="hashes",
+            tensors=listed,
+        )
     why = "summary only: fingerprints tell which tensors changed, not how far"
     return WeightChangesSummary(
         layer_changes=dict.fromkeys(changed_names(left, right)),
@@ -165,7 +175,7 @@ def _by_percentiles(
 
 
 def _distance(left: WeightsSummary, right: WeightsSummary) -> float | None:
-    """Give Wasserstein-1, the area between the quantile functions, by the percentiles both have."""
+    """Return Wasserstein-1, the area between the quantile functions at the percentiles of both."""
     sides = [_quantiles(side) for side in (left, right)]
     shared = sorted(sides[0].keys() & sides[1].keys())
     if len(shared) < 2:

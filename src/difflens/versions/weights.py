@@ -12,15 +12,19 @@ from math import hypot, isfinite, log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..analyses.anatomy.roles import is_parameter
-from ..dtypes import OPAQUE
-from ..inspection import inspect
-from ..measure.chunks import Side
-from ..measure.values import Values
-from ..records import Inspected, Missing, Stats, TensorInfo
-from ..snapshots import TensorSummary, WeightsSummary
-from ..sources.describe import IN_MEMORY
-from ..sources.handed import Model, handed
+from difflens.core.dtypes import OPAQUE
+from difflens.core.findings import Missing
+from difflens.core.protocols import TensorSource
+from difflens.core.records import Inspected, Stats, TensorInfo
+from difflens.diffs.inspection import inspect, inspect_source
+from difflens.measure.chunks import Side
+from difflens.measure.values import Values
+from difflens.models.anatomy.roles import is_parameter
+from difflens.models.describe import WITHOUT_PATH
+from difflens.models.opening import Model, open_input
+from difflens.stats.moments import Moments
+
+from .records.snapshots import TensorSummary, WeightsSummary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,39 +34,25 @@ PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _NUMBERLESS = OPAQUE | {"C64", "BOOL"}
 
 
-class Looked(NamedTuple):
+class SummarisedModel(NamedTuple):
     """A model as it was read: its tensors, and its weights in brief."""
 
     model: Inspected
     summary: WeightsSummary
 
 
-class _Moments(NamedTuple):
-    """Count, mean and sum of squares about it, of finite values."""
-
-    n: int = 0
-    mean: float = 0.0
-    m2: float = 0.0
-
-    def plus(self, other: _Moments) -> _Moments:
-        """Merge: M2 = M2_a + M2_b + d² n_a n_b / n (Chan, Golub & LeVeque 1979)."""
-        n = self.n + other.n
-        if not n:
-            return self
-        gap = other.mean - self.mean
-        mean = self.mean + gap * (other.n / n)
-        between = gap * gap * (self.n * (other.n / n)) if self.n else 0.0
-        return _Moments(n, mean, self.m2 + other.m2 + between)
-
-
-def look(
+def summarise_weights(
     model: Model, *, threads: int | None = None, limits: Mapping[str, int] | None = None
-) -> Looked:
+) -> SummarisedModel:
     """Read every byte of a model once for its moments, once for its fingerprints, and sample it."""
-    found = inspect(model, statistics=True, digests=True, threads=threads, limits=limits)
-    counted = [each for each in found.tensors if _counts(each.info) and each.stats]
+    name, source = open_input(model, None, limits)
+    found = inspect_source(name, source, statistics=True, digests=True, threads=threads)
+    counted = [
+        each for each in found.tensors if not each.is_state and _counts(each.info) and each.stats
+    ]
     infos = [each.info for each in counted]
-    drawn, error = _sample(model, infos, limits)
+    drawn, error = _sample(source, infos)
+    source.close()
     facts: dict[str, Any] = _figures([(each.info, each.stats) for each in counted if each.stats])
     if len(drawn):
         facts |= {"percentiles": _percentiles(drawn), "percentile_error": error}
@@ -71,15 +61,22 @@ def look(
         fields = ("mean", "std_dev", "min", "max", "zero_count", "sparsity", "percentile_error")
         facts["missing"] = tuple(Missing(field, "floating-point weights", why) for field in fields)
     tensors = tuple(_tensor(each.info, each.stats, each.sha256) for each in found.tensors)
-    return Looked(found, WeightsSummary(
-        **facts, source=_place(found.model.path), format=found.model.format,
-        size_bytes=found.model.size_bytes, content_hash=content_hash(tensors), tensors=tensors,
-    ))  # fmt: skip
+    return SummarisedModel(
+        found,
+        WeightsSummary(
+            **facts,
+            source=_place(found.model.path),
+            format=found.model.format,
+            size_bytes=found.model.size_bytes,
+            content_hash=content_hash(tensors),
+            tensors=tensors,
+        ),
+    )
 
 
 def _place(path: str) -> str:
-    """Give a path that still leads there from another folder."""
-    return path if path == IN_MEMORY else str(Path(path).absolute())
+    """Return a path that still leads there from another folder."""
+    return path if path in WITHOUT_PATH else str(Path(path).absolute())
 
 
 def fingerprint(model: Model, *, threads: int | None = None) -> str | None:
@@ -89,7 +86,7 @@ def fingerprint(model: Model, *, threads: int | None = None) -> str | None:
 
 
 def content_hash(tensors: Iterable[TensorSummary]) -> str | None:
-    """Fingerprint a whole model: SHA-256 over its tensors in order of their names."""
+    """Fingerprint a model: SHA-256 over its tensors in order of their names."""
     import hashlib
 
     whole = hashlib.sha256()
@@ -111,20 +108,24 @@ def _tensor(info: TensorInfo, stats: Stats | None, sha256: str | None) -> Tensor
     if stats and stats.mean is not None and stats.std is not None and not stats.nonfinite:
         l2 = sqrt(info.count) * hypot(stats.mean, stats.std)
     return TensorSummary(
-        name=info.name, dtype=info.dtype, shape=info.shape, count=info.count, sha256=sha256,
+        name=info.name,
+        dtype=info.dtype,
+        shape=info.shape,
+        count=info.count,
+        sha256=sha256,
         l2=l2 if l2 is not None and isfinite(l2) else None,
-    )  # fmt: skip
+    )
 
 
 def _figures(counted: list[tuple[TensorInfo, Stats]]) -> dict[str, Any]:
     """Merge the statistics of all tensors."""
     if not counted:
         return {}
-    whole, lows, highs = _Moments(), [], []
+    whole, lows, highs = Moments(), [], []
     for info, stats in counted:
         finite = info.count - stats.nonfinite
         if finite and stats.mean is not None and stats.std is not None:
-            whole = whole.plus(_Moments(finite, stats.mean, stats.std * stats.std * finite))
+            whole = whole.plus(Moments(finite, stats.mean, stats.std * stats.std * finite))
         lows += [stats.min] if stats.min is not None else []
         highs += [stats.max] if stats.max is not None else []
     total = sum(info.count for info, _ in counted)
@@ -142,13 +143,10 @@ def _figures(counted: list[tuple[TensorInfo, Stats]]) -> dict[str, Any]:
     return found
 
 
-def _sample(
-    model: Model, infos: list[TensorInfo], limits: Mapping[str, int] | None
-) -> tuple[NDArray[Any], float]:
-    """Draw finite weights, the same for the same model; give them with the error of their ranks."""
+def _sample(source: TensorSource, infos: list[TensorInfo]) -> tuple[NDArray[Any], float]:
+    """Draw finite weights, the same for the same model; also return how far ranks may be off."""
     import numpy as np
 
-    _, source = handed(model, None, limits)
     stretch = max(1, -(-sum(info.count for info in infos) // SAMPLE))
     random = np.random.default_rng(SEED)
     parts = [np.empty(0, np.float32)]
@@ -161,14 +159,13 @@ def _sample(
             else:
                 parts.append(piece)
     source.confirm()
-    source.close()
     every = np.concatenate(parts)
     every = every[np.isfinite(every)]
     return every, sqrt(log(2 / 0.05) / (2 * max(1, len(every)))) if stretch > 1 else 0.0
 
 
 def _percentiles(values: NDArray[Any]) -> dict[str, float]:
-    """Give the percentiles of type 7; sorted in place, since they may be many."""
+    """Return the percentiles of type 7; sorted in place, since they may be many."""
     import numpy as np
 
     values.sort()

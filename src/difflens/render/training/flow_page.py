@@ -13,8 +13,8 @@ from json import dumps
 from math import ceil
 from typing import Any
 
-from ...escape import for_terminal
-from ...flow_results import (
+from difflens.core.escape import for_terminal
+from difflens.training.records.flow import (
     FIELD_WORDS,
     FIRST_CODE,
     FLOW_STATES,
@@ -25,8 +25,9 @@ from ...flow_results import (
     GradientFlowSummary,
     LayerFlow,
 )
-from ..numbers import percent, scientific
-from ..templates import templates
+
+from ..document.numbers import percent, scientific
+from ..document.page import templates
 
 _MOST_ROWS = 200
 _LONGEST = 400
@@ -53,8 +54,11 @@ def page(picture: FlowPicture, summary: GradientFlowSummary) -> str:
         "reasons": [for_terminal(each, _LONGEST) for each in summary.reasons],
         "advice": [_advice(each) for each in summary.recommendations],
         "tiles": _tiles(picture, summary),
-        "marks": [(state, MARKS[state], WORDS[state], _beyond(state, picture))
-                  for state in FLOW_STATES if state not in {"healthy", "absent"}],
+        "marks": [
+            (state, MARKS[state], WORDS[state], _beyond(state, picture))
+            for state in FLOW_STATES
+            if state not in {"healthy", "absent"}
+        ],
         "unit": _unit(summary),
         "told": told[:_MOST_ROWS],
         "left_out": len(told) - _MOST_ROWS,
@@ -66,12 +70,12 @@ def page(picture: FlowPicture, summary: GradientFlowSummary) -> str:
         "data": _data(picture),
         # Only this very script may run: what a name smuggled in has another hash.
         "allowed": f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'",
-    }  # fmt: skip
+    }
     return room.get_template("flow.html.jinja").render(shown) + "\n"
 
 
 def _data(picture: FlowPicture) -> str:
-    """Give the numbers as JSON in which no name can end the script element it lies in."""
+    """Return the numbers as JSON in which no name can end the script element it lies in."""
     several = max(picture.spans, default=1) > 1
     data = {
         "layers": [for_terminal(name) for name in picture.layers],
@@ -106,8 +110,8 @@ def _tiles(picture: FlowPicture, summary: GradientFlowSummary) -> list[tuple[str
         ("vanishing", summary.layers_with_vanishing_grads),
         ("with NaN or infinity", summary.layers_with_non_finite_grads),
         ("without gradient", summary.layers_without_gradients),
-        ("frozen", summary.frozen_layers),
     )
+    frozen = summary.frozen_layers
     return [
         ("layers", f"{picture.all_layers:,}"),
         ("frames", f"{picture.frames:,}"),
@@ -116,7 +120,8 @@ def _tiles(picture: FlowPicture, summary: GradientFlowSummary) -> list[tuple[str
             for word, step in (("first step", first), ("last step", last))
             if step is not None
         ),
-        *((f"layers {word}", f"{len(names):,}") for word, names in lists if names),
+        *((f"layers ever {word}", f"{len(names):,}") for word, names in lists if names),
+        *([("layers frozen", f"{len(frozen):,}")] if frozen else []),
     ]
 
 
@@ -129,7 +134,7 @@ def _unit(summary: GradientFlowSummary) -> str:
 def _beyond(state: str, picture: FlowPicture) -> str:
     low, high = picture.vanishing_threshold, picture.exploding_threshold
     if state == "vanishing" and low is not None:
-        return f"mean |g| < {low:g}"
+        return f"mean |g| < {low:g}, or far below its peers"
     return f"max |g| > {high:g}" if state == "exploding" and high is not None else ""
 
 
@@ -150,9 +155,10 @@ def _layer(layer: LayerFlow) -> dict[str, Any]:
         "exploding": _share(layer, "exploding"),
         "non_finite": f"{layer.states['non_finite']:,}" if layer.states["non_finite"] else "",
         "zero": f"{layer.states['zero']:,}" if layer.states["zero"] else "",
-        "peak": "" if layer.peak_norm is None
+        "peak": ""
+        if layer.peak_norm is None
         else f"{scientific(layer.peak_norm)} at step {layer.peak_step}",
-    }  # fmt: skip
+    }
 
 
 def _share(layer: LayerFlow, flag: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from ...gradient_results import (
+from difflens.training.records.gradients import (
     HEALTHS,
     EnhancedLayerGradientAnalysis,
     LayerGradientDetails,
@@ -13,13 +13,22 @@ from ...gradient_results import (
     OptimizationPriority,
     UrgencyLevel,
 )
-from ..numbers import UNKNOWN, plural, short
-from ..versions.document import Document, Line, Mood, Name, Part, part, table, unknown
-from ..versions.values import ends, probability, signed, value
-from .gradient_network import network_lines
+from difflens.training.records.network import (
+    ConvergenceIndicators,
+    DepthProfile,
+    NetworkLevelAnalysis,
+    PlateauDetection,
+    StabilityAssessment,
+)
 
-_ALONG = {"vanishing": "gradients vanish towards the input",
-          "exploding": "gradients explode towards the input"}  # fmt: skip
+from ..document.document import Document, Line, Mood, Name, Part, part, table, unknown
+from ..document.numbers import UNKNOWN, plural, short
+from ..document.values import ends, probability, signed, value
+
+_ALONG = {
+    "vanishing": "gradients vanish towards the input",
+    "exploding": "gradients explode towards the input",
+}
 MOST_LAYERS, MOST_PRIORITIES, MOST_NAMED = 20, 6, 3
 _MOODS: dict[str, Mood] = {"Healthy": "good", "Warning": "open", "Critical": "bad"}
 _SIGNS: dict[UrgencyLevel, Literal["!", "-", "~", ""]] = {
@@ -44,11 +53,22 @@ def gradients(result: EnhancedLayerGradientAnalysis) -> Document:
         mood=_MOODS.get(word, "plain"),
         parts=(
             *part("Network", network_lines(network)),
-            *part("Layers, worst first", rows=table(
-                ("layer", "health", "norm", "trend/100 steps", "steady", "finding"),
-                map(_row, ranked), MOST_LAYERS)),
-            *part("What to do", [line for each in result.optimization_priorities[:MOST_PRIORITIES]
-                                 for line in _priority(each)]),
+            *part(
+                "Layers, worst first",
+                rows=table(
+                    ("layer", "health", "norm", "trend/100 steps", "steady", "finding"),
+                    map(_row, ranked),
+                    MOST_LAYERS,
+                ),
+            ),
+            *part(
+                "What to do",
+                [
+                    line
+                    for each in result.optimization_priorities[:MOST_PRIORITIES]
+                    for line in _priority(each)
+                ],
+            ),
             *_groups(result),
             *part("Recorded beside", [Line(each) for each in network.notes], folded=True),
             *unknown(result.missing, network.missing),
@@ -56,7 +76,7 @@ def gradients(result: EnhancedLayerGradientAnalysis) -> Document:
         tiles=tuple((str(counts[each]), each.lower()) for each in HEALTHS),
         warnings=result.warnings,
         footer=f"depth {result.analysis_depth}, window of {result.convergence_window} records",
-    )  # fmt: skip
+    )
 
 
 def verdict(result: EnhancedLayerGradientAnalysis) -> str:
@@ -66,13 +86,19 @@ def verdict(result: EnhancedLayerGradientAnalysis) -> str:
         return "unknown: no layer was recorded"
     said = []
     for word, kind in (("Critical", "critical"), ("Warning", "with a warning")):
-        names = [each.layer_name for each in sorted(layers.values(), key=_order)
-                 if each.health_metrics.overall_health == word]  # fmt: skip
+        names = [
+            each.layer_name
+            for each in sorted(layers.values(), key=_order)
+            if each.health_metrics.overall_health == word
+        ]
         if names:
             more = "" if len(names) <= MOST_NAMED else f" and {len(names) - MOST_NAMED} more"
             said.append(f"{len(names)} {kind}: {', '.join(names[:MOST_NAMED])}{more}")
-    if counts["Unknown"]:
-        said.append(f"{counts['Unknown']} not known")
+    frozen = sum(map(_is_frozen, layers.values()))
+    if frozen:
+        said.append(f"{frozen} frozen")
+    if counts["Unknown"] > frozen:
+        said.append(f"{counts['Unknown'] - frozen} not known")
     said.append(f"{counts['Healthy']} of {plural(len(layers), 'layer')} healthy")
     profile = result.network_level_analysis.depth_profile
     # No layer of a stack that fades evenly stands out of the others.
@@ -91,10 +117,16 @@ def _what(result: EnhancedLayerGradientAnalysis) -> str:
     return f"{who}{layers}{rest}, {plural(result.records, 'record')}{steps}"
 
 
-def _order(each: LayerGradientDetails) -> tuple[int, float]:
-    """Put the worst first; layers that are equally bad stay in the order of the network."""
+def _order(each: LayerGradientDetails) -> tuple[bool, int, float]:
+    """Put the worst first, frozen ones last; equally bad ones stay in the order of the network."""
     risks = [risk.excess for risk in each.health_metrics.risks if risk.recent]
-    return HEALTHS.index(each.health_metrics.overall_health), -max(risks, default=0.0)
+    place = HEALTHS.index(each.health_metrics.overall_health)
+    return _is_frozen(each), place, -max(risks, default=0.0)
+
+
+def _is_frozen(each: LayerGradientDetails) -> bool:
+    """Is it not known how it is because it is not trained?"""
+    return not each.trainable and each.health_metrics.overall_health == "Unknown"
 
 
 def _row(each: LayerGradientDetails) -> tuple[str, ...]:
@@ -107,18 +139,26 @@ def _row(each: LayerGradientDetails) -> tuple[str, ...]:
         "" if now.median is None else short(now.median),
         "" if slope is None else signed(slope),
         "" if steady is None else f"{100 * steady:.0f}%",
-        ", ".join(risk.rule if risk.recent else f"{risk.rule} (over)"
-                  for risk in each.health_metrics.risks),
-    )  # fmt: skip
+        "frozen"
+        if _is_frozen(each)
+        else ", ".join(
+            risk.rule if risk.recent else f"{risk.rule} (over)"
+            for risk in each.health_metrics.risks
+        ),
+    )
 
 
 def _priority(each: OptimizationPriority) -> Iterator[Line]:
     yield Line(
-        f"{each.urgency_level}: {each.finding}", each.target_name, _SIGNS[each.urgency_level]
+        f"{each.urgency_level}: {each.finding}",
+        each.target_name,
+        _SIGNS[each.urgency_level],
+        each.urgency_level.lower() if _SIGNS[each.urgency_level] else "",
     )
     for action in each.recommended_actions[:2]:
-        yield Line(f"{action.action_name} ({action.implementation_effort.lower()} effort)",
-                   "  to try")  # fmt: skip
+        yield Line(
+            f"{action.action_name} ({action.implementation_effort.lower()} effort)", "  to try"
+        )
 
 
 def _groups(result: EnhancedLayerGradientAnalysis) -> list[Part]:
@@ -127,15 +167,31 @@ def _groups(result: EnhancedLayerGradientAnalysis) -> list[Part]:
         return []
     names = {each.level_id: each.level_name for each in found.hierarchy_levels}
     lines = [
-        Line(f"r = {signed(each.correlation)} at lag {each.lag} ({each.interaction_direction}, "
-             f"q {_equals(each.q)})",
-             f"{names[each.from_level]} and {names[each.to_level]}", "~")
+        Line(
+            f"r = {signed(each.correlation)} at lag {each.lag} ({each.interaction_direction}, "
+            f"q {_equals(each.q)})",
+            f"{names[each.from_level]} and {names[each.to_level]}",
+            "~",
+            "together",
+        )
         for each in found.cross_level_interactions
-    ]  # fmt: skip
-    heads = ("group", "layers", "mean norm", "coherence", "interval", "in step", "noise alone",
-             "difficulty")  # fmt: skip
-    return part("Groups", lines, table(heads, map(_group, found.layer_groups), MOST_LAYERS),
-                folded=len(found.layer_groups) > MOST_LAYERS)  # fmt: skip
+    ]
+    heads = (
+        "group",
+        "layers",
+        "mean norm",
+        "coherence",
+        "interval",
+        "in step",
+        "noise alone",
+        "difficulty",
+    )
+    return part(
+        "Groups",
+        lines,
+        table(heads, map(_group, found.layer_groups), MOST_LAYERS),
+        folded=len(found.layer_groups) > MOST_LAYERS,
+    )
 
 
 def _equals(p: float | None) -> str:
@@ -155,4 +211,78 @@ def _group(group: LayerGroup) -> tuple[str, ...]:
         value(told.gradient_synchronization),
         value(told.synchronization_of_noise),
         told.optimization_difficulty or UNKNOWN,
+    )
+
+
+def network_lines(network: NetworkLevelAnalysis) -> Iterator[Line]:
+    """Say what is known, one fact a line."""
+    yield Line(_health(network), "health")
+    yield Line(_convergence(network.convergence_indicators), "convergence")
+    moves = network.training_dynamics
+    phase = moves.learning_phase or UNKNOWN
+    yield Line(f"{phase}{f': {moves.reason}' if moves.reason else ''}", "phase")
+    yield from _plateau(moves.plateau_detection)
+    yield from _stability(network.stability_assessment)
+    if network.depth_profile is not None:
+        yield from _depth(network.depth_profile)
+    if network.pairs_tested:
+        yield Line(
+            f"{network.pairs_co_moving} of {plural(network.pairs_tested, 'pair')} move together, "
+            f"{network.pairs_counter_moving} against each other",
+            "interactions",
+        )
+
+
+def _health(network: NetworkLevelAnalysis) -> str:
+    counts = [f"{number} {word}" for word, number in network.layers_by_health.items() if number]
+    told = f" ({', '.join(counts)})" if counts else ""
+    return f"{network.overall_gradient_health}{told}"
+
+
+def _convergence(found: ConvergenceIndicators) -> str:
+    slopes = [
+        f"{word} {signed(score)}"
+        for word, score in (
+            ("gradients", found.gradient_convergence_score),
+            ("updates", found.parameter_convergence_score),
+            ("loss", found.loss_convergence_score),
+        )
+        if score is not None
+    ]
+    said = [str(found.convergence_trend)]
+    said += [f"ln per 100 steps: {', '.join(slopes)}"] if slopes else []
+    said += [found.reason] if found.reason else []
+    if found.estimated_steps_to_convergence is not None:
+        sure = found.steps_interval
+        limits = f" {ends(sure.low, sure.high)}" if sure else ""
+        said.append(f"about {found.estimated_steps_to_convergence} steps to go{limits}")
+    return "; ".join(said)
+
+
+def _plateau(found: PlateauDetection) -> Iterator[Line]:
+    if found.outcome == "unknown":
+        return
+    said = found.outcome.replace("_", " ")
+    if found.is_plateau and found.plateau_duration is not None:
+        said += f" for {found.plateau_duration} steps ({found.plateau_severity})"
+    yield Line(said, "plateau")
+
+
+def _stability(found: StabilityAssessment) -> Iterator[Line]:
+    if found.overall_stability is not None:
+        trend = f", {found.stability_trend}" if found.stability_trend else ""
+        yield Line(f"quartile range of ln norms {value(found.overall_stability)}{trend}", "scatter")
+    for source in found.instability_sources:
+        yield Line(source.description, str(source.source_type), "!", "unstable")
+
+
+def _depth(found: DepthProfile) -> Iterator[Line]:
+    if found.slope is None:
+        return
+    sure = found.interval
+    limits = f" {ends(sure.low, sure.high)}" if sure else ""
+    word = f", {found.verdict.replace('_', ' ')}" if found.verdict else ""
+    yield Line(
+        f"{found.measure}: {signed(found.slope)} per layer towards the output{limits}{word}",
+        "depth",
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..numbers import UNKNOWN, plural, size
-from ..versions.document import Document, Line, Name, part, table
-from ..versions.values import moment, value
+from ..document.document import Document, Line, Name, part, table
+from ..document.numbers import UNKNOWN, plural, size
+from ..document.values import moment, value
 
-_HEADS = ("run", "state", "frames", "steps", "last loss", "latest (UTC)", "size")
+_HEADS = ("run", "state", "frames", "read", "steps", "last loss", "latest (UTC)", "size")
 
 
 def run_list(lines: Sequence[Mapping[str, Any]], where: str) -> Document:
@@ -18,9 +18,7 @@ def run_list(lines: Sequence[Mapping[str, Any]], where: str) -> Document:
     broken = sum(bool(line["damage"]) for line in lines)
     if broken:
         said += f", {broken} with damage"
-    damage = [
-        Line(text, line["name"], sign="!") for line in lines for text in line["damage"]
-    ]  # fmt: skip
+    damage = [Line(text, line["name"], sign="!") for line in lines for text in line["damage"]]
     return Document(
         "runs",
         f"runs in {where}",
@@ -39,6 +37,7 @@ def _row(line: Mapping[str, Any]) -> tuple[str, ...]:
         Name(line["name"]),
         line["state"],
         f"{line['frames']:,}",
+        UNKNOWN if line["read_steps"] is None else f"{line['read_steps']:,}",
         _steps(line["first_step"], line["last_step"]),
         value(line["last_loss"]),
         moment(line["latest"]) if line["latest"] else UNKNOWN,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from ...runs import Parted, RunDiff
-from ..numbers import UNKNOWN, plural, short
-from ..versions.document import Document, Line, part
+from difflens.training.records.runs import Parted, RunDiff
+
+from ..document.document import Document, Line, part
+from ..document.numbers import UNKNOWN, plural, short
 
 _MOST = 5
 _WORDS = {0.0: "differ at all"}
@@ -20,19 +22,23 @@ def parting(result: RunDiff) -> Document:
         verdict=verdict(result),
         word="Different" if result.differs else "Same",
         mood="plain" if result.differs else "good",
-        parts=(*part("Where they part", list(map(_line, result.parted))),
-               *part("Only on one side", list(_one_sided(result))),
-               *part("Last loss", list(_losses(result)))),
+        parts=(
+            *part("Where they part", list(map(_line, result.parted))),
+            *part("Only on one side", list(_one_sided(result))),
+            *part("Last loss", list(_losses(result))),
+            *part("Not compared", list(_unread(result))),
+        ),
         tiles=((str(result.steps), "steps in both"),),
         warnings=result.warnings,
         footer=f"{plural(result.steps, 'step')} in both",
-    )  # fmt: skip
+    )
 
 
 def verdict(result: RunDiff) -> str:
     """Say in one sentence whether the runs are the same, and if not, where they part."""
     if not result.differs:
-        return f"the same: every number of {plural(result.steps, 'step')}, to the last bit"
+        which = "every number that both recorded" if _unread(result) else "every number"
+        return f"the same: {which} of {plural(result.steps, 'step')}, to the last bit"
     if not result.steps:
         return "they have no step in common"
     if not result.parted:
@@ -47,14 +53,13 @@ def _where(parted: Parted) -> str:
 
 def _line(parted: Parted) -> Line:
     beyond = _WORDS.get(parted.tolerance, f"differ by more than {parted.tolerance:g}")
-    text = (f"step {parted.step}: {_where(parted)} {_value(parted.left)} -> "
-            f"{_value(parted.right)}")  # fmt: skip
+    text = f"step {parted.step}: {_where(parted)} {_value(parted.left)} -> {_value(parted.right)}"
     more = len(parted.layers) - _MOST
     if len(parted.layers) > 1:
         names = ", ".join(parted.layers[:_MOST])
         text += f"; {plural(len(parted.layers), 'layer')}: {names}"
         text += f" and {more} more" if more > 0 else ""
-    return Line(text, beyond, "~")
+    return Line(text, beyond, "~", "parts")
 
 
 def _one_sided(result: RunDiff) -> Iterator[Line]:
@@ -62,12 +67,22 @@ def _one_sided(result: RunDiff) -> Iterator[Line]:
         ("left", result.left_only_steps, result.left_only_layers),
         ("right", result.right_only_steps, result.right_only_layers),
     ):
+        sign: Literal["-", "+"] = "-" if side == "left" else "+"
         if steps:
-            yield Line(plural(steps, "step"), side, "-" if side == "left" else "+")
+            yield Line(plural(steps, "step"), side, sign, f"{side} only")
         if layers:
             more = len(layers) - _MOST
             named = ", ".join(layers[:_MOST]) + (f" and {more} more" if more > 0 else "")
-            yield Line(f"layers {named}", side, "-" if side == "left" else "+")
+            yield Line(f"layers {named}", side, sign, f"{side} only")
+
+
+def _unread(result: RunDiff) -> list[Line]:
+    """Say at how many steps layers could not be compared."""
+    read = result.steps if result.read_steps is None else result.read_steps
+    if read == result.steps:
+        return []
+    some = f"the layers of {plural(result.steps - read, 'step')}, which one run or both did not"
+    return [Line(f"{some} read; every=1 in the monitor reads them all", sign="?")]
 
 
 def _losses(result: RunDiff) -> Iterator[Line]:

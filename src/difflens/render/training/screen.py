@@ -7,12 +7,13 @@ from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
 
-from ...escape import for_terminal
-from ...records import View
-from ...runs import Diagnosed
-from ...terminal import cut
-from ..colors import painter
-from ..numbers import plural, short
+from difflens.core.escape import for_terminal
+from difflens.core.records import View
+from difflens.core.terminal import cut
+from difflens.training.records.runs import Diagnosed
+
+from ..document.numbers import plural, short
+from ..document.text import painter
 from .diagnosis import verdict
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -38,13 +39,7 @@ class Seen(NamedTuple):
 
 
 def screen(
-    seen: Seen,
-    drawn: str,
-    found: Diagnosed | None,
-    view: View,
-    height: int,
-    *,
-    filled: bool = True,
+    seen: Seen, drawn: str, found: Diagnosed | None, view: View, height: int, *, filled: bool = True
 ) -> str:
     """Write the screen, at most `height` lines of at most the view's width; `filled` is all.
 
@@ -88,18 +83,21 @@ def _duration(seconds: float) -> str:
 
 
 def _numbers(seen: Seen, width: int) -> list[str]:
-    loss = "unknown" if seen.loss is None else _told(seen.loss)
+    loss = "unknown" if seen.loss is None else _number(seen.loss)
     line = f"loss {loss}"
     if seen.lowest_loss is not None:
-        line += f", lowest {_told(seen.lowest_loss)}"
+        line += f", lowest {_number(seen.lowest_loss)}"
     line += "  "
     others = {"gradient norm": seen.gradient_norm, **seen.scalars}
-    told = [f"{for_terminal(name)} {_told(value)}" for name, value in others.items()
-            if value is not None]  # fmt: skip
+    told = [
+        f"{for_terminal(name)} {_number(value)}"
+        for name, value in others.items()
+        if value is not None
+    ]
     return [line + sparkline(seen.losses, width - len(line)), cut("  ".join(told), width)]
 
 
-def _told(value: float) -> str:
+def _number(value: float) -> str:
     return short(float(value)) if isfinite(value) else str(float(value))
 
 

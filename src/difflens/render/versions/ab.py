@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from ...ab_results import ABTestResult, SequentialResult, StatisticalTestResult, SummaryStats
-from .document import Document, Line, Mood, Name, Part, Table, part, table, unknown
-from .values import answer, ends, interval, moment, probability, signed, value
+from difflens.versions.records.ab import (
+    ABTestResult,
+    SequentialResult,
+    StatisticalTestResult,
+    SummaryStats,
+)
+
+from ..document.document import Document, Line, Mood, Name, Part, Table, part, table, unknown
+from ..document.values import answer, ends, interval, moment, probability, signed, value
 
 _MOODS: dict[str, Mood] = {
     "a_better": "good",
@@ -30,11 +36,19 @@ def ab(result: ABTestResult) -> Document:
             *part("Arms", rows=_arms(result)),
             *part("Tests", rows=_tests(tests)),
             *_sequential(result.sequential),
+            *part("Findings", [Line(text, sign="~") for text in result.findings]),
             *part("Conclusion", _conclusion(result)),
-            *part("By other methods", rows=_further(tests), folded=True),
-            *part("Assumptions", [Line(text, name) for name, test in tests.items()
-                                  for text in (*test.assumptions, test.note) if text],
-                  folded=True),
+            *part("By other methods", rows=_other_tests(tests), folded=True),
+            *part(
+                "Assumptions",
+                [
+                    Line(text, name)
+                    for name, test in tests.items()
+                    for text in (*test.assumptions, test.note)
+                    if text
+                ],
+                folded=True,
+            ),
             *unknown(result.missing, end.missing, *(test.missing for test in tests.values())),
         ),
         tiles=(
@@ -46,15 +60,22 @@ def ab(result: ABTestResult) -> Document:
         warnings=result.warnings,
         footer=f"made {moment(result.end_time)} UTC, alpha {config.alpha:g}, "
         f"{config.correction} over {len(tests)} metrics",
-    )  # fmt: skip
+    )
 
 
 def _arms(result: ABTestResult) -> Table:
     heads = ("metric", "arm", "n", "mean", "std", "min", "q25", "median", "q75", "max")
     arms = (("A", result.model_a_results), ("B", result.model_b_results))
-    return table(heads, (_arm(name, side, stats) for name in result.statistical_tests
-                         for side, arm in arms
-                         for stats in [arm.summary_stats.get(name)] if stats))  # fmt: skip
+    return table(
+        heads,
+        (
+            _arm(name, side, stats)
+            for name in result.statistical_tests
+            for side, arm in arms
+            for stats in [arm.summary_stats.get(name)]
+            if stats
+        ),
+    )
 
 
 def _arm(name: str, side: str, stats: SummaryStats) -> tuple[str, ...]:
@@ -64,19 +85,22 @@ def _arm(name: str, side: str, stats: SummaryStats) -> tuple[str, ...]:
 
 def _tests(tests: dict[str, StatisticalTestResult]) -> Table:
     heads = ("metric", "test", "difference", "interval", "p", "adjusted p", "effect", "verdict")
-    return table(heads, (
+    return table(
+        heads,
         (
-            Name(name),
-            test.test_type,
-            signed(test.difference),
-            ends(*(test.confidence_interval or (None, None))),
-            probability(test.p_value),
-            probability(test.p_adjusted),
-            _effect(test),
-            test.verdict.replace("_", " "),
-        )
-        for name, test in tests.items()
-    ))  # fmt: skip
+            (
+                Name(name),
+                test.test_type,
+                signed(test.difference),
+                ends(*(test.confidence_interval or (None, None))),
+                probability(test.p_value),
+                probability(test.p_adjusted),
+                _effect(test),
+                test.verdict.replace("_", " "),
+            )
+            for name, test in tests.items()
+        ),
+    )
 
 
 def _effect(test: StatisticalTestResult) -> str:
@@ -86,20 +110,24 @@ def _effect(test: StatisticalTestResult) -> str:
     return " ".join(filter(None, said))
 
 
-def _further(tests: dict[str, StatisticalTestResult]) -> Table:
+def _other_tests(tests: dict[str, StatisticalTestResult]) -> Table:
     heads = ("metric", "method", "statistic", "p", "estimate", "interval", "note")
-    return table(heads, (
+    return table(
+        heads,
         (
-            Name(name),
-            each.test_type,
-            value(each.statistic),
-            probability(each.p_value),
-            f"{value(each.estimate)} {each.estimate_name}".rstrip(),
-            ends(*(each.confidence_interval or (None, None))),
-            each.note,
-        )
-        for name, test in tests.items() for each in test.further
-    ))  # fmt: skip
+            (
+                Name(name),
+                each.test_type,
+                value(each.statistic),
+                probability(each.p_value),
+                f"{value(each.estimate)} {each.estimate_name}".rstrip(),
+                ends(*(each.confidence_interval or (None, None))),
+                each.note,
+            )
+            for name, test in tests.items()
+            for each in test.further
+        ),
+    )
 
 
 def _sequential(found: SequentialResult | None) -> list[Part]:
@@ -124,8 +152,9 @@ def _conclusion(result: ABTestResult) -> list[Line]:
         said = f"{value(end.minimal_detectable_effect)} with power {result.config.power:g}"
         lines.append(Line(said, "smallest difference these samples would show"))
     if end.required_sample_size is not None:
-        lines.append(Line(f"{value(end.required_sample_size)} an arm",
-                          "observations that would decide"))  # fmt: skip
+        lines.append(
+            Line(f"{value(end.required_sample_size)} an arm", "observations that would decide")
+        )
     if end.underpowered:
         lines.append(Line("the samples are too small for the effect asked about", sign="~"))
     return [*lines, Line(end.recommendation)] if end.recommendation else lines

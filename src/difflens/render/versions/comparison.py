@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...comparisons import (
+from difflens.versions.records.comparisons import (
     Abilities,
     ArchitectureDiff,
     MetricComparison,
@@ -15,10 +15,11 @@ from ...comparisons import (
     RankTest,
     StatisticalAnalysis,
 )
-from ..numbers import plural
-from .document import Document, Line, Name, Part, Table, part, table, unknown
+
+from ..document.document import Document, Line, Name, Part, Table, part, table, unknown
+from ..document.numbers import plural
+from ..document.values import answer, interval, moment, probability, signed, value
 from .drawings import pareto_drawings, rank_drawing
-from .values import answer, interval, moment, probability, signed, value
 
 _MOST_COLUMNS = 5
 _FIXED = {
@@ -51,18 +52,26 @@ def comparison(result: ModelComparisonResult) -> Document:
             *_abilities(tested.abilities),
             *trade_offs(summary.pareto, tuple(summary.objectives)),
             *_architecture(result.architecture_diff, result.models),
-            *unknown(result.performance_comparison.missing, result.architecture_diff.missing,
-                     tested.missing, summary.missing, result.missing),
+            *unknown(
+                result.performance_comparison.missing,
+                result.architecture_diff.missing,
+                tested.missing,
+                summary.missing,
+                result.missing,
+            ),
         ),
         tiles=_tiles(result),
         warnings=result.warnings,
         footer=f"made {moment(result.timestamp)} UTC, {tested.correction} over "
         f"{plural(tested.family_size, 'test')}",
-    )  # fmt: skip
+    )
 
 
 def _verdict(result: ModelComparisonResult) -> str:
     summary = result.summary
+    why = next((each.why for each in summary.missing if each.field == "best_model"), "")
+    if not summary.best_model and summary.criterion and why:
+        return f"no best model: {why}"
     if not summary.best_model:
         return "no best model: no metric of known direction is shared by two of them"
     apart = {
@@ -93,16 +102,21 @@ def _metrics(found: PerformanceComparison) -> Iterator[tuple[str, MetricComparis
 
 
 def _values(metrics: dict[str, MetricComparison], models: tuple[str, ...]) -> Table:
-    """Give a column to each model, or to each metric where there are many models."""
+    """Return a column to each model, or to each metric where there are many models."""
     if len(models) <= _MOST_COLUMNS:
         heads = ("metric", "better", *models)
-        return table(heads, ((Name(name), each.direction or "unknown",
-                              *(_cell(each, model) for model in models))
-                             for name, each in metrics.items()))  # fmt: skip
+        return table(
+            heads,
+            (
+                (Name(name), each.direction or "unknown", *(_cell(each, model) for model in models))
+                for name, each in metrics.items()
+            ),
+        )
     shown = list(metrics.items())[:_MOST_COLUMNS]
     heads = ("model", *(name for name, _ in shown))
-    return table(heads, ((Name(model), *(_cell(each, model) for _, each in shown))
-                         for model in models))  # fmt: skip
+    return table(
+        heads, ((Name(model), *(_cell(each, model) for _, each in shown)) for model in models)
+    )
 
 
 def _cell(metric: MetricComparison, model: str) -> str:
@@ -114,21 +128,47 @@ def _cell(metric: MetricComparison, model: str) -> str:
 
 def _best(metrics: dict[str, MetricComparison]) -> Table:
     heads = ("metric", "best", "told apart", "worst", "margin", "judged by")
-    return table(heads, ((
-        Name(name), Name(each.best_model or ""), answer(each.separated),
-        Name(each.worst_model or ""), "" if each.margin is None else value(each.margin),
-        each.evidence,
-    ) for name, each in metrics.items()))  # fmt: skip
+    return table(
+        heads,
+        (
+            (
+                Name(name),
+                Name(_place(each.ranking[:1], each.best_model)),
+                answer(each.separated),
+                Name(_place(each.ranking[1:][-1:], each.worst_model)),
+                "" if each.margin is None else value(each.margin),
+                each.evidence,
+            )
+            for name, each in metrics.items()
+        ),
+    )
+
+
+def _place(groups: tuple[tuple[str, ...], ...], alone: str | None) -> str:
+    """Name who has a place: one model, all that share it, or none if another is as good."""
+    shared = groups and len(groups[0]) > 1
+    return alone or (" = ".join(groups[0]) if shared else "")
 
 
 def _tests(tests: tuple[PairwiseTest, ...]) -> Table:
     heads = ("metric", "left", "right", "difference", "interval", "adjusted p", "effect", "told")
-    return table(heads, ((
-        Name(test.metric), Name(test.left), Name(test.right), signed(test.difference),
-        interval(test.interval), probability(test.p_adjusted),
-        "" if test.effect is None else f"{value(test.effect)} {test.effect_name}".rstrip(),
-        test.word.replace("_", " "),
-    ) for test in tests if test.p is not None))  # fmt: skip
+    return table(
+        heads,
+        (
+            (
+                Name(test.metric),
+                Name(test.left),
+                Name(test.right),
+                signed(test.difference),
+                interval(test.interval),
+                probability(test.p_adjusted),
+                "" if test.effect is None else f"{value(test.effect)} {test.effect_name}".rstrip(),
+                test.word.replace("_", " "),
+            )
+            for test in tests
+            if test.p is not None
+        ),
+    )
 
 
 def _untested(found: StatisticalAnalysis) -> list[Part]:
@@ -148,14 +188,24 @@ def ranking(ranks: RankTest | None) -> list[Part]:
         return []
     ordered = sorted(ranks.mean_ranks.items(), key=lambda each: (each[1], each[0]))
     lines = [
-        Line(f"Friedman p {probability(ranks.p)} over {plural(len(ranks.tasks), 'task')}"),
-        *([Line(f"critical difference {value(ranks.critical_difference)} "
-                f"(Nemenyi, {100 * ranks.level:g}%)")]
-          if ranks.critical_difference is not None else []),
-        *(Line("not told apart", ", ".join(group)) for group in ranks.groups
-          if len(group) > 1),
+        *(
+            [Line(f"Friedman p {probability(ranks.p)} over {plural(len(ranks.tasks), 'task')}")]
+            if ranks.p is not None
+            else []
+        ),
+        *(
+            [
+                Line(
+                    f"critical difference {value(ranks.critical_difference)} "
+                    f"(Nemenyi, {100 * ranks.level:g}%)"
+                )
+            ]
+            if ranks.critical_difference is not None
+            else []
+        ),
+        *(Line("not told apart", ", ".join(group)) for group in ranks.groups if len(group) > 1),
         *([Line(ranks.note)] if ranks.note else []),
-    ]  # fmt: skip
+    ]
     rows = table(("model", "mean rank"), ((Name(name), value(rank)) for name, rank in ordered))
     return part("Ranks over tasks", lines, rows, [rank_drawing(ranks)])
 
@@ -164,10 +214,13 @@ def _abilities(found: Abilities | None) -> list[Part]:
     if found is None:
         return []
     ordered = sorted(found.abilities.items(), key=lambda each: (-each[1], each[0]))
-    rows = table(("model", "strength", "low", "high"), (
-        (Name(name), value(strength), value(found.low.get(name)), value(found.high.get(name)))
-        for name, strength in ordered
-    ))  # fmt: skip
+    rows = table(
+        ("model", "strength", "low", "high"),
+        (
+            (Name(name), value(strength), value(found.low.get(name)), value(found.high.get(name)))
+            for name, strength in ordered
+        ),
+    )
     lines = [Line(f"stronger than {weak}", strong) for strong, weak in found.apart]
     lines += [Line(found.note)] if found.note else []
     return part("Strengths (Bradley-Terry)", lines, rows)
@@ -176,19 +229,31 @@ def _abilities(found: Abilities | None) -> list[Part]:
 def trade_offs(points: tuple[ParetoPoint, ...], objectives: tuple[str, ...] = ()) -> list[Part]:
     """Lay out who is beaten in everything, and by whom."""
     names = objectives or tuple(dict.fromkeys(name for each in points for name in each.values))
-    rows = table(("model", *names, "on the front", "beaten by"), ((
-        Name(each.model), *(value(each.values.get(name)) for name in names),
-        "yes" if each.on_front else "no", Name(", ".join(each.dominated_by)),
-    ) for each in points))  # fmt: skip
+    rows = table(
+        ("model", *names, "on the front", "beaten by"),
+        (
+            (
+                Name(each.model),
+                *(value(each.values.get(name)) for name in names),
+                "yes" if each.on_front else "no",
+                Name(", ".join(each.dominated_by)),
+            )
+            for each in points
+        ),
+    )
     return part("Trade-offs", rows=rows, drawings=pareto_drawings(points, names))
 
 
 def _architecture(found: ArchitectureDiff, models: tuple[str, ...]) -> list[Part]:
     shown = models[:_MOST_COLUMNS]
-    rows = table(("field", *shown), ((
-        Name(field), *(value(values.get(model)) for model in shown),
-    ) for field, values in found.fields.items()
-        if any(values.get(model) is not None for model in models)))  # fmt: skip
+    rows = table(
+        ("field", *shown),
+        (
+            (Name(field), *(value(values.get(model)) for model in shown))
+            for field, values in found.fields.items()
+            if any(values.get(model) is not None for model in models)
+        ),
+    )
     lines = [Line(text, sign="~") for text in found.notable_differences]
     if found.similarity_score is not None:
         lines.append(Line(f"similarity {value(found.similarity_score)} (mean over all pairs)"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...comparisons import ParetoPoint, RankTest
-from ...regression_results import MetricHistory
-from .document import Dot, Drawing, Label, Stroke
-from .values import ends, interval, moved, probability, value
+from difflens.versions.records.comparisons import ParetoPoint, RankTest
+from difflens.versions.records.regressions import MetricHistory
+
+from ..document.drawing import Axis, Dot, Drawing, Label, Path, Stroke, curve
+from ..document.values import ends, interval, moved, probability, value
 
 WIDTH, HEIGHT = 360, 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 350, 12, 150
@@ -21,38 +22,56 @@ def course(history: MetricHistory) -> Drawing:
     """Draw a metric over versions: values, their intervals, and where the level changed."""
     points = history.points
     limits = _limits(history)
-    marks = [mark for each in points for mark in (each.value, each.low, each.high)
-             if mark is not None] + limits  # fmt: skip
+    marks = [
+        mark for each in points for mark in (each.value, each.low, each.high) if mark is not None
+    ] + limits
     low, high = min(marks), max(marks)
     places = [_place(i, 0, len(points) - 1) for i in range(len(points))]
     dots = tuple(
-        Dot(x, _height(each.value, low, high),
+        Dot(
+            x,
+            _height(each.value, low, high),
             f"{each.version}: {value(each.value)} {ends(each.low, each.high)}".rstrip(),
             each.version in history.alarms,
-            _end(each.low, low, high), _end(each.high, low, high))
+            _end(each.low, low, high),
+            _end(each.high, low, high),
+        )
         for x, each in zip(places, points, strict=True)
-    )  # fmt: skip
+    )
     at = {each.version: x for x, each in zip(places, points, strict=True)}
     edges = tuple(
-        Stroke(at[each.version], _TOP, at[each.version], _BOTTOM, "edge",
-               f"from {each.version} on: {moved(each.before, each.after)}, p {probability(each.p)}")
-        for each in history.change_points if each.version in at
-    )  # fmt: skip
-    path = "M" + "L".join(f"{dot.x:.1f} {dot.y:.1f}" for dot in dots) if len(dots) > 1 else ""
+        Stroke(
+            at[each.version],
+            _TOP,
+            at[each.version],
+            _BOTTOM,
+            "edge",
+            f"from {each.version} on: {moved(each.before, each.after)}, p {probability(each.p)}",
+        )
+        for each in history.change_points
+        if each.version in at
+    )
+    path = curve([(dot.x, dot.y) for dot in dots])
     better = f" ({history.direction} is better)" if history.direction else ""
     said = f"{len(points)} versions, {moved(points[0].value, points[-1].value)}{better}"
     bounds = tuple(
-        Stroke(_LEFT, _height(mark, low, high), _RIGHT, _height(mark, low, high), "lead",
-               f"limit {value(mark)}")
+        Stroke(
+            _LEFT,
+            _height(mark, low, high),
+            _RIGHT,
+            _height(mark, low, high),
+            "lead",
+            f"limit {value(mark)}",
+        )
         for mark in limits
-    )  # fmt: skip
+    )
     changes = "; ".join(edge.said for edge in edges)
     return Drawing(
         f"{history.model}: {history.metric}",
         "; ".join(filter(None, (said, changes, _drift(history), history.note))),
         WIDTH,
         HEIGHT,
-        path,
+        (Path(path),) if path else (),
         dots,
         (*_scale(low, high), *_ends_of([each.version for each in points])),
         (*_frame(), *bounds, *edges),
@@ -78,8 +97,12 @@ def pareto_drawings(points: Sequence[ParetoPoint], objectives: Sequence[str]) ->
     """Draw the first objective against each other one; those on the front stand out."""
     if len(objectives) < 2:
         return []
-    return [drawn for other in objectives[1:]
-            for drawn in [_pareto(points, other, objectives[0])] if drawn]  # fmt: skip
+    return [
+        drawn
+        for other in objectives[1:]
+        for drawn in [_pareto(points, other, objectives[0])]
+        if drawn
+    ]
 
 
 def _pareto(points: Sequence[ParetoPoint], across: str, up: str) -> Drawing | None:
@@ -88,27 +111,38 @@ def _pareto(points: Sequence[ParetoPoint], across: str, up: str) -> Drawing | No
         return None
     xs, ys = [each.values[across] for each in known], [each.values[up] for each in known]
     dots = tuple(
-        Dot(_place(x, min(xs), max(xs)), _height(y, min(ys), max(ys)),
-            f"{each.model}: {across} {value(x)}, {up} {value(y)}", each.on_front)
+        Dot(
+            _place(x, min(xs), max(xs)),
+            _height(y, min(ys), max(ys)),
+            f"{each.model}: {across} {value(x)}, {up} {value(y)}",
+            each.on_front,
+        )
         for each, x, y in zip(known, xs, ys, strict=True)
-    )  # fmt: skip
+    )
     labels = [
-        Label(dot.x + (7 if dot.x < _middle() else -7), dot.y + 4, each.model,
-              "start" if dot.x < _middle() else "end")
+        Label(
+            dot.x + (7 if dot.x < _middle() else -7),
+            dot.y + 4,
+            each.model,
+            "start" if dot.x < _middle() else "end",
+        )
         for dot, each in zip(dots, known, strict=True)
-    ]  # fmt: skip
+    ]
     front = sum(each.on_front for each in known)
     return Drawing(
         f"{up} against {across}",
         f"filled: not beaten in all objectives ({front} of {len(known)})",
         WIDTH,
         HEIGHT,
-        "",
+        (),
         dots,
-        (*_scale(min(ys), max(ys)), *_ends_of([value(min(xs)), value(max(xs))]),
-         *(labels if len(labels) <= _MOST_LABELS else ())),
+        (
+            *_scale(min(ys), max(ys)),
+            *_ends_of([value(min(xs)), value(max(xs))]),
+            *(labels if len(labels) <= _MOST_LABELS else ()),
+        ),
         _frame(),
-    )  # fmt: skip
+    )
 
 
 def rank_drawing(ranks: RankTest) -> Drawing:
@@ -130,21 +164,35 @@ def rank_drawing(ranks: RankTest) -> Drawing:
     for level, group in enumerate(groups):
         places = [at[name] for name in group if name in at]
         height = 48 + 7 * level
-        strokes.append(Stroke(min(places) - 3, height, max(places) + 3, height, "bar",
-                              f"not told apart: {', '.join(group)}"))  # fmt: skip
+        strokes.append(
+            Stroke(
+                min(places) - 3,
+                height,
+                max(places) + 3,
+                height,
+                "bar",
+                f"not told apart: {', '.join(group)}",
+            )
+        )
     top = 62 + 7 * len(groups)
     for place, (name, rank) in enumerate(shown):
         y = top + 16 * place
         strokes.append(Stroke(at[name], 40, at[name], y - 4, "lead"))
         right = at[name] < _middle()
-        labels.append(Label(at[name] + (5 if right else -5), y, f"{name} {value(rank)}",
-                            "start" if right else "end"))  # fmt: skip
+        labels.append(
+            Label(
+                at[name] + (5 if right else -5),
+                y,
+                f"{name} {value(rank)}",
+                "start" if right else "end",
+            )
+        )
     said = f"mean rank over {len(ranks.tasks)} tasks, best left; bars join what is not told apart"
     if ranks.critical_difference is not None:
         said += f"; CD {value(ranks.critical_difference)}"
     dots = tuple(Dot(at[name], 40, f"{name}: {value(rank)}", strong=True) for name, rank in ordered)
     height = top + 16 * len(shown)
-    return Drawing("Mean ranks", said, WIDTH, height, "", dots, tuple(labels), tuple(strokes))
+    return Drawing("Mean ranks", said, WIDTH, height, (), dots, tuple(labels), tuple(strokes))
 
 
 def _middle() -> float:
@@ -152,16 +200,11 @@ def _middle() -> float:
 
 
 def _place(mark: float, first: float, last: float) -> float:
-    if not last > first:
-        return _middle()
-    # Halved, so that the width of what spans all of float64 is still a number.
-    share = (mark / 2 - first / 2) / (last / 2 - first / 2)
-    return _LEFT + _INSET + (_RIGHT - _LEFT - 2 * _INSET) * share
+    return Axis(first, last, _LEFT + _INSET, _RIGHT - _INSET).place(mark)
 
 
 def _height(mark: float, low: float, high: float) -> float:
-    share = (mark / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5
-    return _BOTTOM - (_BOTTOM - _TOP) * share
+    return Axis(low, high, _BOTTOM, _TOP).place(mark)
 
 
 def _end(mark: float | None, low: float, high: float) -> float | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ...records import Interval
-from ...regression_results import (
+from difflens.core.findings import Interval
+from difflens.versions.records.regressions import (
     Improvement,
     MetricVerdict,
     Regression,
     RegressionAssessment,
     RegressionDetectionResult,
 )
-from ..numbers import plural
-from .document import Document, Line, Mood, Name, Part, part, table, unknown
+
+from ..document.document import Document, Line, Mood, Name, Part, part, table, unknown
+from ..document.numbers import plural
+from ..document.values import ends, interval, moment, moved, probability, value
 from .drawings import course
-from .values import ends, interval, moment, moved, probability, value
 
 _WORDS = {True: "Passed", False: "Failed", None: "Cannot tell"}
 _MOODS: dict[bool | None, Mood] = {True: "good", False: "bad", None: "open"}
@@ -32,12 +33,26 @@ def regressions(result: RegressionDetectionResult) -> Document:
         parts=(
             *part("Regressions", [line for each in result.regressions for line in _worse(each)]),
             *part("Improvements", [_better(each) for each in result.improvements]),
-            *part("Every metric", rows=table(
-                ("metric", "left -> right", "worse by", "interval", "margin", "adjusted p",
-                 "judged by", "outcome"), map(_row, result.verdicts))),
+            *part(
+                "Every metric",
+                rows=table(
+                    (
+                        "metric",
+                        "left -> right",
+                        "worse by",
+                        "interval",
+                        "margin",
+                        "adjusted p",
+                        "judged by",
+                        "outcome",
+                    ),
+                    map(_row, result.verdicts),
+                ),
+            ),
             *_notes(result.verdicts),
-            *part("Past versions", drawings=[course(each) for each in result.histories
-                                             if each.points]),
+            *part(
+                "Past versions", drawings=[course(each) for each in result.histories if each.points]
+            ),
             *part("What else differs", [Line(text, sign="~") for text in result.observed_changes]),
             *part("What to do", [Line(end.recommendation)] if end.recommendation else []),
             *unknown(end.missing, result.missing),
@@ -50,7 +65,7 @@ def regressions(result: RegressionDetectionResult) -> Document:
         ),
         warnings=result.warnings,
         footer=f"made {moment(result.timestamp)} UTC, level {100 * result.level:g}%",
-    )  # fmt: skip
+    )
 
 
 def verdict(result: RegressionDetectionResult) -> str:
@@ -58,8 +73,11 @@ def verdict(result: RegressionDetectionResult) -> str:
     end = result.overall_assessment
     counted = [f"{number} {word}" for word, number in end.by_severity.items() if number]
     many = len(result.regressions)
-    said = [f"{plural(many, 'regression')} ({', '.join(counted)})" if counted and many
-            else plural(many, "regression")]  # fmt: skip
+    said = [
+        f"{plural(many, 'regression')} ({', '.join(counted)})"
+        if counted and many
+        else plural(many, "regression")
+    ]
     worst = ", ".join(each.metric for each in result.regressions[:5])
     said[0] += f": {worst}" if worst else ""
     said.append(f"{plural(end.checked, 'metric')} checked")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...regression_results import DifferentialDebuggingReport, MetricHistory
-from ..numbers import plural
+from difflens.versions.records.regressions import DifferentialDebuggingReport, MetricHistory
+
+from ..document.document import Document, Line, Mood, Name, Part, part, table, unknown
+from ..document.numbers import plural
+from ..document.values import moment, moved, probability, signed, value
 from .comparison import ranking, trade_offs
-from .document import Document, Line, Mood, Name, Part, part, table, unknown
 from .drawings import MOST_DRAWINGS, course
 from .regressions import verdict
-from .values import moment, moved, probability, signed, value
 
 _COUNTS = {
     "comparison_count": "comparison",
@@ -29,9 +30,14 @@ def report(result: DifferentialDebuggingReport) -> Document:
         word="State",
         mood=_mood(result),
         parts=(
-            *part("Best", [Line(value(said), name.replace("_", " "))
-                           for name, said in result.model_summary.items()
-                           if name != "total_models"]),  # it counts snapshots, as the opening says
+            *part(
+                "Best",
+                [
+                    Line(value(said), name.replace("_", " "))
+                    for name, said in result.model_summary.items()
+                    if name != "total_models"
+                ],
+            ),  # it counts snapshots, as the opening says
             *_histories(result.histories),
             *trade_offs(result.pareto),
             *ranking(result.ranks),
@@ -39,18 +45,22 @@ def report(result: DifferentialDebuggingReport) -> Document:
             *_comparisons(result),
             *_tests(result),
             *_diffs(result),
-            *part("No longer kept", [Line(value(number), kind)
-                                     for kind, number in result.dropped.items() if number]),
+            *part(
+                "No longer kept",
+                [Line(value(number), kind) for kind, number in result.dropped.items() if number],
+            ),
             *unknown(result.missing),
         ),
         tiles=(
             (value(result.total_models), "snapshots"),
-            *((value(getattr(result, field)), _word(plural(getattr(result, field), word)))
-                for field, word in _COUNTS.items()),
+            *(
+                (value(getattr(result, field)), _word(plural(getattr(result, field), word)))
+                for field, word in _COUNTS.items()
+            ),
         ),
         warnings=result.warnings,
         footer=f"made {moment(result.timestamp)} UTC",
-    )  # fmt: skip
+    )
 
 
 def _word(counted: str) -> str:
@@ -71,10 +81,15 @@ def _mood(result: DifferentialDebuggingReport) -> Mood:
     return "plain"
 
 
+_COURSE = (
+    "model, metric, better, versions, first -> last, slope, trend p, level changed at,"
+    " drift alarm at"
+)
+
+
 def _histories(found: tuple[MetricHistory, ...]) -> list[Part]:
     drawn = [each for each in found if len(each.points) > 1]
-    rows = table(("model", "metric", "better", "versions", "first -> last", "slope", "trend p",
-                  "level changed at", "drift alarm at"), map(_history, found))  # fmt: skip
+    rows = table(_COURSE.split(", "), map(_history, found))
     more = len(drawn) - MOST_DRAWINGS
     lines = [Line(f"{plural(more, 'further course')} in the table alone")] if more > 0 else []
     return part("Metrics over versions", lines, rows, map(course, drawn[:MOST_DRAWINGS]))
@@ -99,12 +114,17 @@ def _history(found: MetricHistory) -> tuple[str, ...]:
 
 
 def _regressions(result: DifferentialDebuggingReport) -> list[Part]:
-    return part("Latest regression checks", [
-        Line(f"{verdict(each)} ({moment(each.timestamp)})",
-             f"{each.current} against {each.baseline}",
-             "-" if each.overall_assessment.passed is False else "")
-        for each in result.recent_regressions
-    ])  # fmt: skip
+    return part(
+        "Latest regression checks",
+        [
+            Line(
+                f"{verdict(each)} ({moment(each.timestamp)})",
+                f"{each.current} against {each.baseline}",
+                "-" if each.overall_assessment.passed is False else "",
+            )
+            for each in result.recent_regressions
+        ],
+    )
 
 
 def _comparisons(result: DifferentialDebuggingReport) -> list[Part]:
@@ -117,17 +137,25 @@ def _comparisons(result: DifferentialDebuggingReport) -> list[Part]:
 
 
 def _tests(result: DifferentialDebuggingReport) -> list[Part]:
-    return part("Latest A/B tests", [
-        Line(f"{each.conclusion.summary} ({moment(each.end_time)})", each.config.name)
-        for each in result.recent_ab_tests
-    ])  # fmt: skip
+    return part(
+        "Latest A/B tests",
+        [
+            Line(f"{each.conclusion.summary} ({moment(each.end_time)})", each.config.name)
+            for each in result.recent_ab_tests
+        ],
+    )
 
 
 def _diffs(result: DifferentialDebuggingReport) -> list[Part]:
-    return part("Latest version diffs", [
-        Line(f"{plural(len(each.config_changes), 'setting')} and "
-             f"{plural(len(each.architecture_changes), 'part')} of the build changed "
-             f"({moment(each.timestamp)})",
-             f"{each.from_model or each.from_version} to {each.to_model or each.to_version}")
-        for each in result.recent_version_diffs
-    ])  # fmt: skip
+    return part(
+        "Latest version diffs",
+        [
+            Line(
+                f"{plural(len(each.config_changes), 'setting')} and "
+                f"{plural(len(each.architecture_changes), 'part')} of the build changed "
+                f"({moment(each.timestamp)})",
+                f"{each.from_model or each.from_version} to {each.to_model or each.to_version}",
+            )
+            for each in result.recent_version_diffs
+        ],
+    )

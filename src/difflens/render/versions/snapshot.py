@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...snapshots import ModelSnapshot, SnapshotLine
-from ..numbers import count, plural, size
-from .document import Document, Line, Name, Part, part, table, unknown
-from .values import moment, value
+from difflens.versions.records.snapshots import ModelSnapshot, SnapshotLine
+
+from ..document.document import Document, Line, Name, Part, part, table, unknown
+from ..document.numbers import count, plural, size
+from ..document.values import moment, value
 
 _MOST_METRICS = 4
-_SECTIONS = {"metrics": "Metrics", "architecture": "How it is built",
-             "training_config": "Training", "evaluation": "Measured on"}  # fmt: skip
-_PLAIN_WEIGHTS = ("mean", "std_dev", "min", "max", "zero_count", "sparsity", "count", "nonfinite",
-                  "source", "format", "content_hash")  # fmt: skip
+_SECTIONS = {
+    "metrics": "Metrics",
+    "architecture": "How it is built",
+    "training_config": "Training",
+    "evaluation": "Measured on",
+}
+_PLAIN_WEIGHTS = tuple(
+    """
+    mean std_dev min max zero_count sparsity count nonfinite source format content_hash
+""".split()
+)
 
 
 def snapshot_list(lines: Sequence[SnapshotLine], more: int | None) -> Document:
     """Lay out a page of snapshots; `more` is the position the next one begins after."""
-    rows = table(("model", "version", "taken (UTC)", "parameters", "metrics"),
-                 map(_line, lines), most=len(lines))  # fmt: skip
+    rows = table(
+        ("model", "version", "taken (UTC)", "parameters", "metrics"),
+        map(_line, lines),
+        most=len(lines),
+    )
     further = f"; more: --after {more}" if more is not None else ""
     said = f"{plural(len(lines), 'snapshot')}{further}" if lines else "no snapshots"
-    return Document("snapshot list", "snapshots, the last recorded first", said, "Listed", "plain",
-                    tuple(part("Snapshots", rows=rows)))  # fmt: skip
+    return Document(
+        "snapshot list",
+        "snapshots, the last recorded first",
+        said,
+        "Listed",
+        "plain",
+        tuple(part("Snapshots", rows=rows)),
+    )
 
 
 def _line(line: SnapshotLine) -> tuple[str, ...]:
@@ -42,8 +59,9 @@ def _line(line: SnapshotLine) -> tuple[str, ...]:
 def snapshot_added(snapshot: ModelSnapshot, where: str, gone: Sequence[str]) -> Document:
     """Lay out what was recorded just now, and what was dropped for it."""
     parameters = snapshot.architecture.parameter_count
-    numbers = {name for name, each in snapshot.metrics.to_dict().items()
-               if isinstance(each, int | float)}  # fmt: skip
+    numbers = {
+        name for name, each in snapshot.metrics.to_dict().items() if isinstance(each, int | float)
+    }
     sampled = {*snapshot.replicates, *(each.metric for each in snapshot.evals)}
     metrics = len(numbers | sampled | set(snapshot.metrics.custom_metrics))
     said = [
@@ -92,11 +110,15 @@ def snapshot_show(snapshot: ModelSnapshot) -> Document:
             *sections,
             *_weights(snapshot),
             *_samples(snapshot),
-            *unknown(*(getattr(snapshot, each).missing for each in
-                       ("metrics", "architecture", "training_config", "weights_summary"))),
+            *unknown(
+                *(
+                    getattr(snapshot, each).missing
+                    for each in ("metrics", "architecture", "training_config", "weights_summary")
+                )
+            ),
         ),
         footer=f"taken {moment(snapshot.timestamp)} UTC",
-    )  # fmt: skip
+    )
 
 
 def _fields(plain: dict[str, object]) -> list[Line]:
@@ -105,27 +127,36 @@ def _fields(plain: dict[str, object]) -> list[Line]:
         if name == "missing" or found is None:
             continue
         if isinstance(found, dict):
-            lines += [Line(_said(each), f"{name}.{key}") for key, each in found.items()]
+            lines += [Line(_text(each), f"{name}.{key}") for key, each in found.items()]
         else:
-            lines.append(Line(_said(found), name))
+            lines.append(Line(_text(found), name))
     return lines
 
 
-def _said(found: object) -> str:
+def _text(found: object) -> str:
     return value(found) if isinstance(found, int | float) else str(found)
 
 
 def _weights(snapshot: ModelSnapshot) -> list[Part]:
     found = snapshot.weights_summary
     figures = [(name, getattr(found, name)) for name in _PLAIN_WEIGHTS]
-    lines = [Line(_said(figure), name) for name, figure in figures if figure is not None]
+    lines = [Line(_text(figure), name) for name, figure in figures if figure is not None]
     if found.size_bytes is not None:
         lines.append(Line(size(found.size_bytes), "size"))
     lines += [Line(value(number), label) for label, number in found.percentiles.items()]
-    rows = table(("tensor", "dtype", "shape", "l2", "sha256"), (
-        (Name(each.name), each.dtype, str(list(each.shape)), value(each.l2),
-         (each.sha256 or "")[:16]) for each in found.tensors
-    ))  # fmt: skip
+    rows = table(
+        ("tensor", "dtype", "shape", "l2", "sha256"),
+        (
+            (
+                Name(each.name),
+                each.dtype,
+                str(list(each.shape)),
+                value(each.l2),
+                (each.sha256 or "")[:16],
+            )
+            for each in found.tensors
+        ),
+    )
     return part("Weights", lines, rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...comparisons import (
+from difflens.versions.records.comparisons import (
     ConfigChange,
     LayerChange,
     MetricDelta,
@@ -12,9 +12,10 @@ from ...comparisons import (
     VersionDiff,
     WeightChangesSummary,
 )
-from ..numbers import plural, scientific
-from .document import Document, Line, Mood, Name, Part, part, table, unknown
-from .values import interval, moment, moved, share, signed, value
+
+from ..document.document import Document, Line, Mood, Name, Part, part, table, unknown
+from ..document.numbers import plural, scientific
+from ..document.values import interval, moment, moved, share, signed, value
 
 _MOST_NAMES = 8
 _BASIS = {
@@ -38,21 +39,38 @@ def version_diff(result: VersionDiff) -> Document:
         word="Changes" if _changes(result) else "No change",
         mood=_mood(counted),
         parts=(
-            *part("Metrics", rows=table(
-                ("metric", "left -> right", "difference", "relative", "interval", "margin",
-                 "change"),
-                map(_metric, deltas.values()))),
-            *part("Notes", [Line(each.note, each.metric) for each in deltas.values()
-                            if each.note]),
-            *part("How it is built", [Line(each.description, each.change_type, "~")
-                                      for each in result.architecture_changes]),
+            *part(
+                "Metrics",
+                rows=table(
+                    (
+                        "metric",
+                        "left -> right",
+                        "difference",
+                        "relative",
+                        "interval",
+                        "margin",
+                        "change",
+                    ),
+                    map(_metric, deltas.values()),
+                ),
+            ),
+            *part("Notes", [Line(each.note, each.metric) for each in deltas.values() if each.note]),
+            *part(
+                "How it is built",
+                [
+                    Line(each.description, each.change_type, "~")
+                    for each in result.architecture_changes
+                ],
+            ),
             *part("Settings", [_setting(each) for each in result.config_changes]),
             *part("Metadata", [_setting(each) for each in result.metadata_changes]),
             *part("Beside them", [Line(_fact(fact), name) for name, fact in result.facts.items()]),
             *_weights(result.weight_changes),
-            *unknown(result.performance_delta.missing if result.performance_delta else (),
-                     result.weight_changes.missing if result.weight_changes else (),
-                     result.missing),
+            *unknown(
+                result.performance_delta.missing if result.performance_delta else (),
+                result.weight_changes.missing if result.weight_changes else (),
+                result.missing,
+            ),
         ),
         tiles=(
             (str(counted["improved"]), "metrics improved"),
@@ -62,7 +80,7 @@ def version_diff(result: VersionDiff) -> Document:
         ),
         warnings=result.warnings,
         footer=f"made {moment(result.timestamp)} UTC",
-    )  # fmt: skip
+    )
 
 
 def _verdict(result: VersionDiff, counted: Counter[str]) -> str:
@@ -141,8 +159,10 @@ def _weights(found: WeightChangesSummary | None) -> list[Part]:
     }
     known = [Line(value(figure), name) for name, figure in figures.items() if figure is not None]
     lines = [Line(_BASIS[found.basis]), *known, *_tensors(found.tensors)]
-    rows = table(("tensor", "kind", "relative L2", "cosine", "max |change|", "changed"),
-                 map(_layer, found.layers))  # fmt: skip
+    rows = table(
+        ("tensor", "kind", "relative L2", "cosine", "max |change|", "changed"),
+        map(_layer, found.layers),
+    )
     return part("Weights", lines, rows)
 
 
@@ -156,8 +176,9 @@ def _tensors(found: TensorChanges | None) -> list[Line]:
         "another dtype": found.recast,
         "renamed": tuple(f"{left} -> {right}" for left, right in found.renamed.items()),
     }
-    lines = [Line(_some(names), f"{len(names)} {kind}", "!") for kind, names in kinds.items()
-             if names]  # fmt: skip
+    lines = [
+        Line(_some(names), f"{len(names)} {kind}", "!") for kind, names in kinds.items() if names
+    ]
     if found.identical is not None:
         lines.append(Line(f"{found.identical} tensors have the same bytes"))
     return lines

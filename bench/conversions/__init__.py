@@ -1,0 +1,1 @@
+"""Right and wrong conversions of small models: does `--verify-conversion` tell them apart?"""

@@ -1,1 +1,0 @@
-"""Whether two models are kin: tests of the hypothesis that they were trained independently."""

@@ -1,1 +1,0 @@
-"""What quantisation costs: what it should cost, what it did cost, and how to see it in floats."""

@@ -1,1 +1,0 @@
-"""What singular values say of matrices: ranks, intruders, outliers, heavy tails."""

@@ -1,1 +1,0 @@
-"""The monitor where somebody else's trainer has the loop: one file a framework."""

@@ -1,0 +1,1 @@
+"""What every product uses: errors, records, the registry, contracts, dtypes, text."""

@@ -1,0 +1,181 @@
+"""The contracts that cross products: an open model, its file, measures of it, and engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+from .records import Delta, GraphNode, TensorInfo
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@runtime_checkable
+class TensorSource(Protocol):
+    """An open model: names first, bytes on demand."""
+
+    warnings: list[str]
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """What the header says of each tensor, by name."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says beside its tensors."""
+
+    def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
+        """Fill the buffer with bytes [start, stop) of the tensor and say how many.
+
+        C order, little-endian, still encoded. The caller owns the buffer; nothing ever holds a
+        whole tensor. Several threads may call at once.
+        """
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the files are not the ones that were opened."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
+# A source may have any of the five parts below; who uses one asks with `isinstance`, or, where it
+# is asked for each chunk, with `hasattr`: `isinstance` of a protocol takes 30 µs.
+
+
+@runtime_checkable
+class HasPlaces(Protocol):
+    """A source that knows where its tensors lie, so that the kernel can read them by itself."""
+
+    def place(self, name: str) -> tuple[ModelFile, int] | None:
+        """Return the file and the offset of the tensor; None unless its bytes are plain there."""
+
+
+@runtime_checkable
+class HasRefused(Protocol):
+    """A source whose file names objects that were not made, such as pickled classes."""
+
+    @property
+    def refused(self) -> Sequence[str]:
+        """The names of these objects."""
+
+
+@runtime_checkable
+class HasAliases(Protocol):
+    """A source in which several names share the storage of one tensor."""
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """The first name of the same tensor, for each further name."""
+
+
+@runtime_checkable
+class HasNodes(Protocol):
+    """A source whose file has a graph, which shows what a tensor is used for."""
+
+    def nodes(self) -> tuple[GraphNode, ...] | None:
+        """Read the operations that consume its tensors; None if there are too many to follow."""
+
+
+@runtime_checkable
+class HasChecksums(Protocol):
+    """A source whose file has checksums of its tensors, which reading alone does not check."""
+
+    def verify(self) -> None:
+        """Read every tensor once; raise `CorruptFile` unless its checksum is the stored one."""
+
+
+class ModelFile(Protocol):
+    """A file, opened once: what a source plug-in gets."""
+
+    path: Path
+    size: int
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return bytes [start, stop); for headers, whose size was checked before."""
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Fill the buffer from byte `start` on; a file that ends early has changed."""
+
+    def limit(self, name: str) -> int:
+        """Return a limit by name (`core/limits.py`), as the user may have raised it."""
+
+    def confirm(self) -> None:
+        """Raise `ChangedWhileReading` if the file is not the one that was opened."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class Descriptor(Protocol):
+    """An open file of the operating system; it stays open while this object exists."""
+
+    number: int
+
+
+@runtime_checkable
+class HasDescriptor(Protocol):
+    """A `ModelFile` that lies on disk as it is, so that the kernel can read it by itself."""
+
+    path: Path
+
+    def hold(self) -> Descriptor:
+        """Return its descriptor."""
+
+
+class Opener(Protocol):
+    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes."""
+
+    def __call__(self, file: ModelFile) -> TensorSource:
+        """Open the file: reads its header, no tensor byte."""
+
+
+class WholeMeasure(Protocol):
+    """Numbers about a pair that are no sum over its parts (a spectrum); measured on request.
+
+    It may read its tensors several times and says in its docstring how much memory it takes.
+    """
+
+    @classmethod
+    def wants(cls, delta: Delta) -> bool:
+        """Should this pair be measured?"""
+
+    @classmethod
+    def of(cls, left: Values | None, right: Values | None) -> Self | None:
+        """Measure the pair; None if there is nothing to measure."""
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers people see, by name."""
+
+
+class Values(Protocol):
+    """One tensor's numbers on demand, as arrays of float32 or float64."""
+
+    info: TensorInfo
+
+    def pieces(self, elements: int = ...) -> Iterator[Any]:
+        """Yield its numbers in order, some at a time, flat."""
+
+    def rows(self, elements: int = ...) -> Iterator[Any]:
+        """Yield whole rows of its matrix (first dimension against all others), some at a time."""
+
+    def some_rows(self, chosen: Sequence[int]) -> Any:
+        """Return the chosen rows of its matrix."""
+
+    def array(self) -> Any:
+        """Return the whole tensor in its own shape; refuses one too large for memory."""
+
+    def span(self, start: int, stop: int) -> Any:
+        """Return elements [start, stop), flat."""
+
+
+class Engine(Protocol):
+    """Where work runs: here on threads, elsewhere on a cluster."""
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Do the work on every item and yield the results in the items' order."""

@@ -1,0 +1,1 @@
+"""Two models in, what changed out. Start with `story`."""

@@ -1,0 +1,136 @@
+"""What lies beside a model and belongs to it: config, tokenizer, licence, steps."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from difflens.core.errors import ModelError
+from difflens.core.escape import for_terminal
+
+from .documents import Limits, text
+from .tokens import NAMES as TOKENIZERS
+
+LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE")
+_LONGEST = 80
+_FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
+_LINE = re.compile(r"^licen[sc]e:[ \t]*['\"]?([^\s'\"#][^'\"#\r\n]*)", re.MULTILINE)
+
+
+def licence(path: str | Path, limits: Limits = None) -> str | None:
+    """Return the licence's name; a card must name it in its front matter, else None."""
+    whole = text(path, limits)
+    if Path(path).name == "README.md":
+        front = _FRONT.match(whole)
+        named = _LINE.search(front[1]) if front else None
+        return for_terminal(named[1].strip(), _LONGEST) if named else None
+    return for_terminal(whole.strip().splitlines()[0].strip(), _LONGEST)
+
+
+# Kinds of evidence about one side, and the files that hold them, the better one first.
+_FILES = {
+    "config": ("config.json",),
+    "log": ("trainer_state.json",),
+    "optimizer": ("optimizer.pt", "optimizer.bin"),
+    "tokens": TOKENIZERS,
+    "licence": LICENCES,
+}
+_PART = re.compile(r"-[0-9]{1,6}-of-[0-9]{1,6}$")
+_STATE = re.compile(r"(optimizer|scheduler|scaler|training_args|rng_state|random_states)")
+_FRAMEWORK = re.compile(r"^(pytorch|tf|flax|diffusion_pytorch)_")
+_STEP = re.compile(
+    r"(?:checkpoint|ckpt|step|steps|global_step|iter|iteration)[-_=]?([0-9]{1,12})(?![0-9])"
+)
+_WITH_OPTIMIZER = (".ckpt", ".pt", ".pth", ".tar")
+
+
+def beside(model: Any, other: Any = None) -> dict[str, Path]:
+    """Return the files beside a model by kind; none if they could as well be another model's.
+
+    A folder owns what lies in it. A file shares its folder: with `other`, or with further models,
+    what lies there belongs to neither.
+    """
+    folder = _home(model)
+    if folder is None or not is_owner(model, other):
+        return {}
+    found = {}
+    for kind, names in _FILES.items():
+        path = next((folder / name for name in names if (folder / name).is_file()), None)
+        if path:
+            found[kind] = path
+    return found
+
+
+def is_owner(model: Any, other: Any = None) -> bool:
+    """Does what lies beside a model belong to it alone?"""
+    folder = _home(model)
+    return folder is not None and (_is_folder(model) or _is_alone(model, folder, other))
+
+
+def inside(model: Any) -> dict[str, Path]:
+    """Return the kinds of evidence a model file itself may hold: tokens in GGUF, an optimiser."""
+    if isinstance(model, str | PathLike) and not _is_folder(model):
+        path = Path(fspath(model))
+        if path.suffix == ".gguf":
+            return {"tokens": path}
+        if path.suffix in _WITH_OPTIMIZER:
+            return {"optimizer": path}
+    return {}
+
+
+def step_in_name(model: Any) -> int | None:
+    """Read a step out of a name: of a folder, of a file or else of the folder it lies in.
+
+    >>> step_in_name("run/checkpoint-500"), step_in_name("epoch=3-step=1200.ckpt")
+    (500, 1200)
+    >>> step_in_name("run/checkpoint-500/model.safetensors"), step_in_name("gpt-2.safetensors")
+    (500, None)
+    """
+    if not isinstance(model, str | PathLike):
+        return None
+    path = Path(fspath(model))
+    for name in (path.name, path.parent.name) if path.suffix else (path.name,):
+        steps = _STEP.findall(name)
+        if len(steps) == 1:
+            return int(steps[0])
+    return None
+
+
+def _is_folder(model: Any) -> bool:
+    return isinstance(model, str | PathLike) and Path(fspath(model)).is_dir()
+
+
+def _home(model: Any) -> Path | None:
+    """Return the folder a model's own files are in."""
+    from difflens.models.folders.listing import model_folder
+
+    if not isinstance(model, str | PathLike) or not fspath(model):
+        return None
+    path = Path(fspath(model))
+    try:
+        return model_folder(path) if path.is_dir() else path.parent
+    except ModelError:  # whoever opens the model says what is wrong with it
+        return None
+
+
+def _is_alone(model: Any, folder: Path, other: Any) -> bool:
+    """Is there one model in the folder: perhaps in parts, perhaps in several formats?"""
+    from difflens.models.folders.listing import suffixes
+
+    if isinstance(other, str | PathLike) and Path(fspath(other)).parent == folder:
+        return False
+    endings = (*suffixes(strangers=False), ".index.json")
+    try:
+        names = [each.name for each in folder.iterdir() if each.name.endswith(endings)]
+    except OSError:
+        return False
+    models = {_stem(name) for name in names if not _STATE.match(name)}
+    return models <= {_stem(Path(fspath(model)).name)}
+
+
+def _stem(name: str) -> str:
+    """Return a model's name without its part, its format and the framework it was saved by."""
+    whole = name.removesuffix(".index.json").partition(".")[0]
+    return _FRAMEWORK.sub("", _PART.sub("", whole))

@@ -1,0 +1,87 @@
+"""The story of one model: open, describe, measure alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from difflens.core.protocols import Engine, HasAliases, HasChecksums, HasRefused, TensorSource
+from difflens.core.records import Inspected, Pair, Stats, Tensor, TensorInfo
+from difflens.measure import Threads, deltas
+from difflens.measure.chunks import Side, steps
+from difflens.measure.pairs import Progress, oddity
+from difflens.models.checkpoint import open_checkpoint
+from difflens.models.describe import describe, metadata
+from difflens.models.opening import Model, open_input
+
+from .pairing import pair
+from .state import StateComparison
+
+
+def inspect(
+    model: Model,
+    *,
+    statistics: bool = False,
+    digests: bool = False,
+    threads: int | None = None,
+    format: str | None = None,  # noqa: A002  the word of the command line
+    limits: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Inspected:
+    """Open a model and look at it alone; `statistics` and `digests` read every byte."""
+    name, source = open_input(model, format, limits)
+    return inspect_source(
+        name, source, statistics=statistics, digests=digests, threads=threads, progress=progress
+    )
+
+
+def inspect_source(
+    name: str,
+    source: TensorSource,
+    *,
+    statistics: bool = False,
+    digests: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Inspected:
+    """Look at an open model, which stays open."""
+    infos = [each.right for each in pair({}, source.tensors) if each.right]
+    engine = Threads(threads)
+    warnings = list(source.warnings)
+    stats: list[Stats | None] = [None] * len(infos)
+    if statistics:
+        lone = (Pair(None, info) for info in infos)
+        for place, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
+            stats[place] = each.stats("right")
+            warnings.extend(filter(None, [oddity(each)]))
+    hashes = list(hash_tensors(infos, source, engine)) if digests else [None] * len(infos)
+    engine.close()
+    if statistics and isinstance(source, HasChecksums):
+        source.verify()  # checksums, which reading tensors alone does not look at
+    source.confirm()
+    checkpoint = open_checkpoint(source)
+    return Inspected(
+        describe(name, checkpoint.weights, checkpoint.state_infos),
+        tuple(map(Tensor, infos, stats, hashes, (each.name in checkpoint.state for each in infos))),
+        metadata(name, source),
+        tuple(warnings),
+        tuple(source.refused if isinstance(source, HasRefused) else ()),
+        dict(source.aliases if isinstance(source, HasAliases) else {}),
+        StateComparison.of_one(checkpoint),
+    )
+
+
+def hash_tensors(
+    infos: Iterable[TensorInfo], source: TensorSource, engine: Engine
+) -> Iterator[str]:
+    """Return SHA-256 of each tensor's encoded bytes as hexadecimal text, in order."""
+    return engine.map(partial(_hash_tensor, source), infos)
+
+
+def _hash_tensor(source: TensorSource, info: TensorInfo) -> str:
+    import hashlib  # 6 ms that only fingerprints need
+
+    whole = hashlib.sha256()
+    for part in steps(Side(source, info)):
+        whole.update(part)
+    return whole.hexdigest()

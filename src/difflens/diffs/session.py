@@ -1,0 +1,182 @@
+"""The measuring of one diff: first what is not scanned side by side, then pair after pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Literal, Protocol, TypeVar
+
+from difflens.core.protocols import TensorSource, WholeMeasure
+from difflens.core.records import Delta, Pair
+from difflens.engines.threads import Threads
+from difflens.measure.chunks import Side
+from difflens.measure.pairs import deltas, oddity
+from difflens.measure.resources import one_thread_each
+from difflens.measure.values import Values
+from difflens.models.computed import derived
+
+from .pairing import Pairing
+from .pairing.how import CONTENT, is_without_partner
+from .pairing.ties import compare_ties
+
+WholeT = TypeVar("WholeT", bound=WholeMeasure)
+
+
+class Progress(Protocol):
+    """Something that shows how far the work is, such as a progress bar."""
+
+    def __call__(self, size: int) -> None:
+        """Add the number of bytes just read."""
+
+    def stage(self, name: str, total: int) -> Callable[[int], None]:
+        """Begin another stretch of work over so many bytes."""
+
+
+class Session:
+    """Two open models and their pairs; no value is read before somebody asks for one."""
+
+    def __init__(
+        self,
+        left: TensorSource,
+        right: TensorSource,
+        pairing: Pairing,
+        *,
+        threads: int | None = None,
+        epsilon: float = 0.0,
+        always: bool = False,
+        shape_only: bool = False,
+    ) -> None:
+        """Read nothing yet; `always` asks for statistics of identical tensors too."""
+        self.pairs = tuple(pairing.pairs)
+        self.epsilon = epsilon
+        self.shape_only = shape_only
+        self.warnings: list[str] = [*left.warnings, *right.warnings]
+        self.progress: Progress | None = None
+        self._left, self._right = left, right
+        self._pairing = pairing
+        self._engine = Threads(threads)
+        self._always = always
+
+    def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
+        """Measure the pairs, and yield their deltas in order."""
+        if self.shape_only:
+            yield from map(_compare_headers, pairs)
+            return
+        pairs = list(pairs)
+        known = self._ties_and_forms
+        if any(not (each.left and each.right) for each in pairs):
+            known = self._known
+        pairs = _without_repeats(pairs, known) if known else pairs
+        scanned = deltas(
+            (each for each in pairs if each not in known) if known else pairs,
+            self._left,
+            self._right,
+            self._engine,
+            epsilon=self.epsilon,
+            always=self._always,
+            progress=self.progress,
+        )
+        try:
+            for each in pairs:
+                delta = (known.get(each) if known else None) or next(scanned)
+                warning = oddity(delta)
+                if warning:
+                    self.warnings.append(warning)
+                yield delta
+        finally:
+            self._engine.close()
+        self._confirm()
+
+    def values(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Values:
+        """Return one tensor's numbers on demand; with its pair, in the layout the pair has."""
+        source = self._left if side == "left" else self._right
+        if pair and pair.how.startswith(CONTENT):
+            info, recipe = pair.right, pair.right_recipe
+            if side == "left":
+                info, recipe = pair.left, pair.left_recipe
+            if info and recipe and recipe.base in source.tensors:
+                return Values(Side(derived(source, [(info, recipe)]), info))
+        return Values(Side(source, source.tensors[name]))
+
+    def measure_whole(self, kind: type[WholeT], deltas: Iterable[Delta]) -> list[WholeT | None]:
+        """Take a measure that needs a pass of its own; None for the pairs that it does not want."""
+        results: list[WholeT | None] = [None] * len(deltas := tuple(deltas))
+        places = (
+            [] if self.shape_only else [at for at, each in enumerate(deltas) if kind.wants(each)]
+        )
+        wanted = [deltas[at] for at in places]
+        sizes = [_size_bytes(each.pair) for each in wanted]
+        stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
+        with one_thread_each():
+            try:
+                measures = self._engine.map(lambda delta: self._whole_measure(kind, delta), wanted)
+                for at, size, measure in zip(places, sizes, measures, strict=True):
+                    results[at] = measure
+                    if stage:
+                        stage(size)
+            finally:
+                self._engine.close()
+        self._confirm()
+        return results
+
+    def _whole_measure(self, kind: type[WholeT], delta: Delta) -> WholeT | None:
+        pair = delta.pair
+        before = self.values("left", pair.left.name, pair) if pair.left else None
+        after = self.values("right", pair.right.name, pair) if pair.right else None
+        return kind.of(before, after)
+
+    def _confirm(self) -> None:
+        self._left.confirm()
+        self._right.confirm()
+
+    @cached_property
+    def _ties_and_forms(self) -> dict[Pair, Delta]:
+        """Deltas of tied tensors, and of those that a graph holds folded or in part."""
+        ties = compare_ties(self.pairs, self._left, self._right, self._engine)
+        if self._pairing.graphed is None:
+            return ties
+        from .pairing.graph_forms import compare_other_forms
+
+        return ties | compare_other_forms(self._pairing.graphed, self._left, self._right)
+
+    @cached_property
+    def _known(self) -> dict[Pair, Delta]:
+        """All of these, and the deltas of tensors that only their content pairs."""
+        known = self._ties_and_forms
+        if not self._pairing.by_content:
+            return known
+        from .pairing.content import match_by_content
+
+        lone = filter(is_without_partner, self._pairing.all_pairs)
+        return known | match_by_content(
+            [each for each in lone if each not in known],
+            self._left,
+            self._right,
+            self._engine,
+            epsilon=self.epsilon,
+            always=self._always,
+        )
+
+
+def _compare_headers(pair: Pair) -> Delta:
+    """Tell added, removed, reshaped and recast from merely paired; no tensor byte is read."""
+    left, right = pair.left, pair.right
+    if left is None or right is None:
+        return Delta(pair, "removed" if left else "added")
+    if left.shape != right.shape:
+        return Delta(pair, "reshaped")
+    return Delta(pair, "paired" if left.dtype == right.dtype else "recast")
+
+
+def _without_repeats(pairs: list[Pair], known: Mapping[Pair, Delta]) -> list[Pair]:
+    """Leave out the left one of two lone pairs whose tensors turned out to be one pair."""
+    on_the_right = {known[each].pair for each in pairs if each.right and each in known}
+    return [
+        each
+        for each in pairs
+        if each.right or each not in known or known[each].pair not in on_the_right
+    ]
+
+
+def _size_bytes(pair: Pair) -> int:
+    return sum(info.size_bytes for info in (pair.left, pair.right) if info)

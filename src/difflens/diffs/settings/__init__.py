@@ -1,0 +1,1 @@
+"""What lies beside the weights and decides what the model computes: its config, its tokenizer."""

@@ -1,0 +1,1 @@
+"""Where work runs: today on the threads of this process."""

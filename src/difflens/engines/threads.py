@@ -1,0 +1,52 @@
+"""Where the measuring runs: on the threads of this process.
+
+Another engine (a cluster) needs the same one method. Threads suffice here: the
+kernel and `pread` both release the GIL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Threads:
+    """Threads that work ahead of the reader by a few items, never by all of them."""
+
+    def __init__(self, count: int | None = None) -> None:
+        """Set the number of threads; by default as many as this process may run at once."""
+        self.count = count or _available()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Do the work on every item and yield the results in the items' order."""
+        if self.count == 1:
+            yield from map(work, items)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="difflens")
+        ahead: deque[Future[Result]] = deque()
+        for item in items:
+            ahead.append(self._pool.submit(work, item))
+            if len(ahead) > 4 * self.count:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+    def close(self) -> None:
+        """Drop what has not begun, and wait for what has: a few milliseconds."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Bytes in, tensors out: reading model files, and what one model is."""

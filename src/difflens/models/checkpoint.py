@@ -1,0 +1,44 @@
+"""A checkpoint taken apart: the weights as a source of their own, and the state beside them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from difflens.core.protocols import TensorSource
+from difflens.core.records import TensorInfo
+
+from .anatomy.state import State, find_state, weights_of
+from .computed import WrappedSource
+
+
+class Checkpoint(NamedTuple):
+    """An open model, its weights alone, and which of its tensors are state."""
+
+    source: TensorSource
+    weights: TensorSource
+    state: dict[str, State]
+
+    @property
+    def state_infos(self) -> list[TensorInfo]:
+        """The headers of the tensors that are state."""
+        return [self.source.tensors[name] for name in self.state]
+
+
+def open_checkpoint(source: TensorSource) -> Checkpoint:
+    """Find the state in an open model; a model without any is its own weights."""
+    state = find_state(source.tensors, source.metadata)
+    return Checkpoint(source, _Weights(source, state) if state else source, state)
+
+
+class _Weights(WrappedSource):
+    """A source without the tensors that are state."""
+
+    def __init__(self, source: TensorSource, state: dict[str, State]) -> None:
+        """Leave them out of the header; bytes are read as before."""
+        super().__init__(source)
+        self.tensors = weights_of(source.tensors, state)
+        self.aliases = {
+            name: other
+            for name, other in self.aliases.items()
+            if name in self.tensors and other in self.tensors
+        }

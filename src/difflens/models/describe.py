@@ -1,0 +1,90 @@
+"""Which model a source is: its size, its element types, and the settings beside its weights."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from difflens.core.protocols import TensorSource
+from difflens.core.records import ModelInfo, TensorInfo
+
+from .folders.listing import describe_folder_files
+
+# What is shown for a model without a path.
+IN_MEMORY = "(in memory)"
+ALREADY_OPEN = "(opened before)"
+WITHOUT_PATH = frozenset({IN_MEMORY, ALREADY_OPEN})
+
+_LARGEST_SETTINGS = 1_000_000  # bytes; a settings file is read key by key, others are hashed
+_LARGEST_HASHED = 256_000_000  # bytes; of a larger file only the size is compared
+
+
+def describe(path: str, source: TensorSource, state: Iterable[TensorInfo] = ()) -> ModelInfo:
+    """Sum up the header; `state` are the tensors beside those of the source."""
+    infos = source.tensors.values()
+    beside = list(state)
+    return ModelInfo(
+        path=path,
+        format=source.format,
+        tensor_count=len(infos),
+        parameter_count=sum(info.count for info in infos),
+        size_bytes=sum(info.size_bytes for info in infos),
+        dtypes=dict(sorted(Counter(info.dtype for info in infos).items())),
+        state_tensors=len(beside),
+        state_bytes=sum(info.size_bytes for info in beside),
+    )
+
+
+def metadata(path: str, source: TensorSource) -> dict[str, str]:
+    """Gather the metadata in the file, and the settings in its folder."""
+    return {**source.metadata, **({} if path in WITHOUT_PATH else describe_settings(path))}
+
+
+def describe_settings(path: str) -> dict[str, str]:
+    """Describe the settings and tokenizer files of a folder: key by key, or by size and hash.
+
+    The result is empty for a single file: what else lies in its folder may be another model's.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112  a path that is not text must not raise here
+        return {}
+    settings: dict[str, str] = {}
+    for name, file in sorted(describe_folder_files(path).items()):
+        settings.update(describe_file(name, file))
+    return settings
+
+
+def describe_file(name: str, file: Path) -> dict[str, str]:
+    """Describe one such file: a settings file key by key, any other by size and hash."""
+    settings = _settings(file) if name.endswith("config.json") else None
+    if settings is None:
+        return {name: _fingerprint(file)}
+    return {f"{name}: {key}": value for key, value in settings.items()}
+
+
+def _settings(file: Path) -> dict[str, str] | None:
+    """Read the top-level keys of a JSON object; None if the file holds something else."""
+    try:
+        if file.stat().st_size > _LARGEST_SETTINGS:
+            return None
+        parsed = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(parsed, dict):
+        return None
+    return {str(key): json.dumps(value, sort_keys=True) for key, value in parsed.items()}
+
+
+def _fingerprint(file: Path) -> str:
+    import hashlib  # 3 ms that most diffs need not pay
+
+    try:
+        if file.stat().st_size > _LARGEST_HASHED:
+            return f"{file.stat().st_size} bytes"
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return f"{file.stat().st_size} bytes, sha256 {digest[:16]}"
+    except OSError as error:
+        return f"unreadable: {error.strerror}"

@@ -1,0 +1,1 @@
+"""Folders as models: shards, their index, and the files beside the weights."""

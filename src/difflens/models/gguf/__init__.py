@@ -1,0 +1,1 @@
+"""What the GGUF reader is made of: its header and its block types."""

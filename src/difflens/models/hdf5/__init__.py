@@ -1,0 +1,1 @@
+"""HDF5, read in a process of its own: the client here, the child there."""

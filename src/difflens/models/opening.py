@@ -1,0 +1,155 @@
+"""Opens whatever a caller passes as a model: a path, a torch module, arrays by name, an open model.
+
+Not accepted: a list of arrays (it has no names), a Keras model and an optimizer. The error says
+what to pass in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike, fspath
+from typing import Any, Protocol, runtime_checkable
+
+from difflens.core.dtypes import BY_NUMPY_NAME
+from difflens.core.errors import ModelError
+from difflens.core.protocols import TensorSource
+from difflens.core.records import TensorInfo
+
+from .computed import BorrowedSource
+from .describe import ALREADY_OPEN, IN_MEMORY
+from .formats import open_model
+
+# A weight in one of these types is stored as it is: nothing in the model is packed or scaled.
+_WIDE = frozenset({"F16", "BF16", "F32", "F64", "BOOL"})
+_HINT = (
+    "pass a path, a torch module, a mapping of names to arrays, or what open_model returned; "
+    "of a Keras model pass {weight.path: weight.numpy() for weight in model.weights}"
+)
+
+
+@runtime_checkable
+class Module(Protocol):
+    """What has a state dict, as `torch.nn.Module` does."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Return the arrays by name."""
+
+
+Model = str | PathLike[str] | Mapping[str, Any] | Module | TensorSource
+
+
+def open_input(
+    model: Model, form: str | None = None, limits: Mapping[str, int] | None = None
+) -> tuple[str, TensorSource]:
+    """Open a model and return the name to show for it, and its source.
+
+    `form` and `limits` are those of `open_model`, and have no effect on what is not a path.
+    """
+    if isinstance(model, (str, PathLike)):
+        return fspath(model), open_model(fspath(model), format=form, limits=limits)
+    if isinstance(model, TensorSource):
+        return ALREADY_OPEN, BorrowedSource(model)
+    arrays = model.state_dict() if isinstance(model, Module) else model
+    if not isinstance(arrays, Mapping):
+        kind = f"{type(model).__module__}.{type(model).__qualname__}".removeprefix("builtins.")
+        raise ModelError(IN_MEMORY, f"an object of type {kind} is not a model", hint=_HINT)
+    return IN_MEMORY, MemorySource(arrays)
+
+
+def resolve_weights(
+    left: TensorSource, right: TensorSource, metadata: tuple[Mapping[str, str], Mapping[str, str]]
+) -> tuple[TensorSource, TensorSource]:
+    """Decode the quantised weights of two models, and merge an adapter into the base beside it."""
+    if all(map(_is_plain, (left, right))):
+        return left, right  # the decoders need not be imported
+    from .adapters import adapter_config, apply_adapter, is_adapter
+    from .quantised.weights import decode_quantised
+
+    left, right = decode_quantised(left, metadata[0]), decode_quantised(right, metadata[1])
+    adapters = is_adapter(left), is_adapter(right)
+    if adapters == (True, False):
+        return apply_adapter(right, left, adapter_config(metadata[0])), right
+    if adapters == (False, True):
+        return left, apply_adapter(left, right, adapter_config(metadata[1]))
+    return left, right
+
+
+def _is_plain(source: TensorSource) -> bool:
+    return all(
+        info.dtype in _WIDE and ".lora_" not in name for name, info in source.tensors.items()
+    )
+
+
+# Arrays are recognised by what they offer (the buffer protocol, `numpy()`), never by importing the
+# framework they come from. The names of nested mappings, such as the parameters of Flax, are joined
+# with dots.
+
+
+class MemorySource:
+    """A mapping of names to arrays, read like any other model."""
+
+    format = "memory"
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        """Look at the type and shape of every array; copy only those that are not contiguous."""
+        self.metadata: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self.tensors: dict[str, TensorInfo] = {}
+        self._bytes: dict[str, memoryview] = {}
+        for name, array in flatten(arrays):
+            if name in self.tensors:
+                raise ModelError(name, "two arrays have this name", hint="1 and '1' are one name")
+            dtype, shape, view = _described(name, array)
+            self.tensors[name] = TensorInfo(name, dtype, shape)
+            self._bytes[name] = view
+
+    def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
+        """Copy bytes [start, stop) of the array."""
+        part = self._bytes[name][start:stop]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def confirm(self) -> None:
+        """Do nothing: memory has no identity to check."""
+
+    def close(self) -> None:
+        """Release the arrays."""
+        self._bytes.clear()
+
+
+def flatten(arrays: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of nested mappings, their names joined with dots."""
+    for name, value in arrays.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _described(name: str, array: Any) -> tuple[str, tuple[int, ...], memoryview]:
+    import numpy as np
+
+    if not hasattr(array, "dtype"):
+        kind = type(array).__name__
+        hint = "pass the weights alone, for example checkpoint['model']"
+        raise ModelError(name, f"this is of type {kind}, not an array", hint=hint)
+    kind = str(array.dtype).removeprefix("torch.")
+    dtype = BY_NUMPY_NAME.get(kind)
+    if dtype is None:
+        known = ", ".join(sorted(BY_NUMPY_NAME))
+        raise ModelError(name, f"an array of {kind} cannot be compared", hint=f"known: {known}")
+    if hasattr(array, "detach"):  # a torch tensor: numpy knows neither its BF16 nor its F8
+        array = array.detach().cpu().contiguous()
+        shape = tuple(int(length) for length in array.shape)
+        flat = array.reshape(-1).view(_torch_bytes(array)).numpy()
+    else:
+        array = np.asarray(array)
+        shape = array.shape
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return dtype, shape, memoryview(flat).cast("B")
+
+
+def _torch_bytes(tensor: Any) -> Any:
+    import sys
+
+    return sys.modules[type(tensor).__module__.partition(".")[0]].uint8

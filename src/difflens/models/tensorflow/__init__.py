@@ -1,0 +1,1 @@
+"""What the TensorFlow readers share: graphs, checkpoint paths, slices and types."""

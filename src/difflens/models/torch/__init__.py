@@ -1,0 +1,1 @@
+"""What the PyTorch readers share: from pickles to tensors, without making anything."""

@@ -1,0 +1,1 @@
+"""What every page and text is made with: numbers, tables, templates, documents."""

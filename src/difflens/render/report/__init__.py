@@ -1,0 +1,1 @@
+"""What the renderers of a diff share: rows, findings, drawings, the page."""

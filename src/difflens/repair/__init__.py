@@ -1,0 +1,1 @@
+"""What acts on a diff: patches, small files that turn one checkpoint into another."""

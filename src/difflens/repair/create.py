@@ -1,0 +1,137 @@
+"""Makes a patch: two models in, chunk by chunk, a small file out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from difflens.core.errors import OutputError, PatchError
+from difflens.core.records import TensorInfo
+from difflens.engines.threads import Threads
+from difflens.measure.codec import ALWAYS, CHEAP, NEVER, crc32c
+
+from .both_ways import code
+from .chunks import chunks_of, digest, kind_of, read_chunk
+from .container import Spool, write
+from .gathered import Coded, Gathered, Side, Task
+from .records import PatchSummary
+
+WAYS_BACK = {"auto": CHEAP, "always": ALWAYS, "never": NEVER}
+
+
+class Maker:
+    """Codes chunks; several threads may ask it at once."""
+
+    def __init__(self, base: Side, target: Side, way_back: int, *, digests: bool) -> None:
+        """Store the two models."""
+        self.base, self.target, self.digests = base, target, digests
+        self.way_back = way_back
+
+    def code(self, task: Task) -> Coded:
+        """Code one chunk."""
+        info, origin, start, stop, is_removed = task
+        if is_removed:
+            view = read_chunk(self.base.source, info.name, start, stop, 0)
+            return Coded(task, b"", b"", 0, 0, digest(view) if self.digests else b"", b"")
+        right = read_chunk(self.target.source, info.name, start, stop, 1)
+        left = None
+        if origin is not None:
+            left = read_chunk(self.base.source, origin.name, start, stop, 0)
+        data, both = code(left, right, kind_of(info.dtype), self.way_back)
+        before = 0 if left is None else crc32c(left)
+        after = crc32c(right) if data else before
+        base = digest(left) if self.digests and left is not None else b""
+        target = (digest(right) if data else base) if self.digests else b""
+        return Coded(task, data, both, before, after, base, target)
+
+
+def make(
+    base: Side, target: Side, path: Path, *, way_back: str, threads: int | None, digests: bool
+) -> PatchSummary:
+    """Write the patch that leads from the base to the target."""
+    origins = pair(base.source.tensors, target.source.tensors)
+    removed = sorted(set(base.source.tensors) - set(filter(None, origins.values())))
+    if removed and way_back == "always":
+        reason = f"{len(removed)} tensors of the base are not in the target"
+        raise PatchError(path, f"the patch cannot run backwards: {reason}")
+    back = NEVER if removed else WAYS_BACK[way_back]
+    maker = Maker(base, target, back, digests=digests)
+    tasks = _tasks(base, target, origins, removed)
+    engine = Threads(threads)
+    try:
+        with _temporary(path) as file:
+            spool = Spool(file)
+            gathered = Gathered(base, target, origins, spool, back)
+            for coded in engine.map(maker.code, tasks):
+                gathered.add(coded)
+            base.source.confirm()
+            target.source.confirm()
+            reversible = back != NEVER and gathered.is_reversible
+            if way_back == "always" and not reversible:
+                raise PatchError(path, "the patch cannot run backwards")
+            write(path, gathered.head(reversible=reversible), gathered.entries(), spool)
+    finally:
+        engine.close()
+    return gathered.summary(path, len(removed), reversible=reversible)
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[BinaryIO]:
+    """Open a file without a name beside the path."""
+    try:
+        with tempfile.TemporaryFile(dir=path.resolve().parent) as file:
+            yield cast(BinaryIO, file)
+    except OSError as error:
+        raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
+
+
+def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> dict[str, str | None]:
+    """Choose the tensor of the base that each tensor of the target is coded against.
+
+    A wrong choice costs bytes and nothing else. Namesakes come first; of those that are gone, the
+    one whose name ends most alike.
+    """
+    origins: dict[str, str | None] = {}
+    gone: dict[tuple[str, int], list[str]] = {}
+    for name, info in base.items():
+        if name not in target:
+            gone.setdefault((info.dtype, info.size_bytes), []).append(name)
+    for name in sorted(target):
+        info, same = target[name], base.get(name)
+        origins[name] = None
+        if same is not None and (same.dtype, same.size_bytes) == (info.dtype, info.size_bytes):
+            origins[name] = name
+        elif same is None:
+            candidates = gone.get((info.dtype, info.size_bytes), [])
+            if candidates:
+                chosen = max(candidates, key=lambda each: (_alike(each, name), each))
+                candidates.remove(chosen)
+                origins[name] = chosen
+    return origins
+
+
+def _alike(left: str, right: str) -> int:
+    """Count the last parts of two names that are the same."""
+    count = 0
+    for first, second in zip(reversed(left.split(".")), reversed(right.split(".")), strict=False):
+        if first != second:
+            break
+        count += 1
+    return count
+
+
+def _tasks(
+    base: Side, target: Side, origins: Mapping[str, str | None], removed: list[str]
+) -> Iterator[Task]:
+    for name in sorted(target.source.tensors):
+        info, origin = target.source.tensors[name], origins[name]
+        first = None if origin is None else base.source.tensors[origin]
+        for start, stop in chunks_of(info):
+            yield Task(info, first, start, stop)
+    for name in removed:
+        info = base.source.tensors[name]
+        for start, stop in chunks_of(info):
+            yield Task(info, None, start, stop, is_removed=True)

@@ -1,1 +1,0 @@
-"""What of a frame is told to other programs."""

@@ -1,0 +1,1 @@
+"""Reads ranges of bytes, today from local files."""

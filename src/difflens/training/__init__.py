@@ -1,0 +1,1 @@
+"""A training run while it happens. Start with `monitor`."""

@@ -1,0 +1,1 @@
+"""What is read of Keras: variables, the optimizer and the forward pass."""

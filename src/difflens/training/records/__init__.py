@@ -1,0 +1,1 @@
+"""Records of training: runs, gradients, networks, flow."""

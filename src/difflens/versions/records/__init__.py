@@ -1,0 +1,1 @@
+"""Records of versions: snapshots, comparisons, A/B tests, regressions."""

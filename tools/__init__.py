@@ -1,0 +1,1 @@
+"""Programs of this repository: the figures of the tree and its public surface."""

@@ -1,0 +1,1 @@
+"""Labelled pairs of models, and how right `change_summary` is about each of them."""
