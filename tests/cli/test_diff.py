@@ -6,7 +6,6 @@ import json
 import os
 import re
 import struct
-import threading
 
 import numpy as np
 import pytest
@@ -350,7 +349,6 @@ class TestThreadsAndStream:
     ):
         monkeypatch.setattr("difflens.measure.chunks.STEP", 1 << 8)
         monkeypatch.setattr("difflens.measure.pairs.CHUNK", 1 << 10)
-        monkeypatch.setattr("difflens.measure.chunks._buffers", threading.local())
         random = np.random.default_rng(3)
         left = {f"layers.{n}.w": random.standard_normal((60, 101)) for n in range(4)}
         right = {name: array + 0.01 * random.standard_normal() for name, array in left.items()}

@@ -1,6 +1,5 @@
 """What tests of measuring share."""
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +12,5 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
     def make(step: int, chunk: int) -> None:
         monkeypatch.setattr("difflens.measure.chunks.STEP", step)
         monkeypatch.setattr("difflens.measure.pairs.CHUNK", chunk)
-        # Buffers are as large as a step was when their thread first read: others must not see ours.
-        monkeypatch.setattr("difflens.measure.chunks._buffers", threading.local())
 
     return make

@@ -1,3 +1,5 @@
+import threading
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from difflens.core.errors import DifflensError, TooLarge
 from difflens.core.records import TensorInfo
 from difflens.diffs.story import diff
+from difflens.measure import chunks
 from difflens.measure import values as module
 from difflens.measure.chunks import Side
 from difflens.measure.values import Values
@@ -26,6 +29,16 @@ def test_the_whole_array_holds_the_numbers_of_the_tensor(dtype):
     array = np.arange(24).reshape(4, 6).astype(dtype)
 
     assert np.array_equal(values_of(array).array(), array.astype(np.float64))
+
+
+def test_what_a_thread_reads_first_does_not_limit_what_it_reads_later(monkeypatch):
+    monkeypatch.setattr(chunks, "_buffers", threading.local())
+    with monkeypatch.context() as short:
+        short.setattr(chunks, "STEP", 16)
+        values_of(np.zeros(8, np.float32)).array()
+    array = np.arange(1000, dtype=np.float64)
+
+    assert np.array_equal(values_of(array).array(), array)
 
 
 @given(

@@ -144,17 +144,16 @@ def read(side: Side, start: int, stop: int, which: int) -> memoryview:
     """Return the bytes of elements [start, stop), good until this thread reads again."""
     width = bits(side.info.dtype)
     first, last = start * width // 8, -(-stop * width // 8)
-    view = _buffer(which)[: last - first]
+    view = _buffer(which, last - first)[: last - first]
     got = side.source.read_into(side.info.name, first, last, view)
     if got != last - first:
         raise ChangedWhileReading(side.info.name, f"{last - first} bytes expected, {got} came")
     return view
 
 
-def _buffer(which: int) -> memoryview:
-    try:
-        return _buffers.pair[which]
-    except AttributeError:
-        size = STEP * 8
-        _buffers.pair = (memoryview(bytearray(size)), memoryview(bytearray(size)))
-        return _buffers.pair[which]
+def _buffer(which: int, length: int) -> memoryview:
+    pair: tuple[memoryview, memoryview] | None = getattr(_buffers, "pair", None)
+    if pair is None or len(pair[which]) < length:
+        size = max(length, STEP * 8)
+        pair = _buffers.pair = (memoryview(bytearray(size)), memoryview(bytearray(size)))
+    return pair[which]
