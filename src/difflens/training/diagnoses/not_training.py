@@ -10,6 +10,7 @@ import numpy as np
 from difflens.core.policy import Policy, Threshold
 
 from ..detectors.looping.arriving import is_lost, none_arrives
+from ..detectors.looping.released import released
 from ..detectors.signs.layers import median, place
 from ..detectors.signs.limits import Limits
 from ..detectors.signs.sight import Sight, sight
@@ -64,7 +65,8 @@ def not_training(history: History, policy: Policy) -> Iterator[RunFinding]:
         yield from none_arrives(seen, _in_order(seen))
         return
     if not still:
-        yield from [*_stopped(seen, limit, updates)] or _hardly_moves(seen, limit)
+        gone = [*released(seen, limit, updates)] or [*_stopped(seen, limit, updates)]
+        yield from gone or _hardly_moves(seen, limit)
         return
     if len(still) == len(meant):
         yield from _nothing_moves(seen, limit, active)

@@ -14,7 +14,7 @@ from typing import Any
 
 from difflens.core.errors import InvalidConfig
 
-from ...records.runs import MISSING_BITS
+from ...records.runs import MISSING_BITS, RunInfo
 from .. import Sink
 from .clipping import Between, Clipping, Scaling, unknown
 from .extra_fields import Activations, Directions, behind_layers
@@ -27,6 +27,7 @@ from .pace import Pace, Sampling, Suspicion
 from .probe import Probe
 from .ranks import Ranks, at_home, shares_of
 from .readers import Readers
+from .succession import Succession
 from .tracing import Tracing
 
 _WORTH_SLEEPING = 4  # steps to pass over from which on the hooks are numbers off meanwhile
@@ -74,25 +75,38 @@ class TorchHook:
         )
         # Asked before any step: it tears apart what is only nearly alike.
         self._alike = {"alike_units": alike_units(self._watched)}
-        self.info = info_of(
-            model,
-            self._watched,
-            self._optimizers,
-            options=options,
-            ranks=self._ranks,
-            seen={"facts": self._alike},
-        )
+        self._all = list(range(len(self._watched)))
+        self._order = self._all
+        self._seen: dict[str, Any] = {"facts": self._alike}
+        self.info = self._described()
 
     def attach(self, sink: Sink, first_step: int = 0) -> None:
         """Put the hooks on; from now on the sink gets readings."""
         self._sink, self._step_number = sink, first_step
         self._pace = Pace(self._sampling, self._ranks, sink, self._suspicion)
-        self._scaling = Scaling(self._options.scaler)
         self._tracing: Tracing | None = Tracing(self._model)
         self._activations: Activations | None = None
         self._modes = Modes(bare(self._model))
+        self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
+        self._lr: Any = None
+        self._scale: Any = None
+        self._factor: Callable[[], Between | None] = unknown
+        self._unread_scalars: dict[str, Any] | None = (
+            None  # of the last step, where it was not read
+        )
+        self._is_asleep, self._is_away, self._dozed = False, False, 0
+        self._reads = False  # weights, at the optimizer's step that is under way
+        self._last = time.perf_counter()
+        self._succession: Succession | None = None
+        if self._optimizers:
+            self._succession = Succession(self._model, self._succeed, self.fail)
+        self._follow()
+        self._prepare()
+
+    def _follow(self) -> None:
+        """Put the hooks on the tensors and the optimizers that are in use."""
+        self._scaling = Scaling(self._options.scaler)
         self._parameters = [each.parameter for each in self._watched]
-        self._all = list(range(len(self._parameters)))
         self._directions = Directions(self._parameters) if self._options.directions else None
         self._readers = Readers(
             self._parameters, fused=self._options.fused, updates=self._options.updates
@@ -104,18 +118,32 @@ class TorchHook:
             each for each in self._watched if optimised is None or id(each.parameter) in optimised
         ]
         self._probe = Probe(chosen, self._clipping, waits=self._ranks.count > 1)
-        self._wanted, self._stale, self._steps, self._spent = True, True, 0, 0.0
-        self._lr: Any = None
-        self._scale: Any = None
-        self._factor: Callable[[], Between | None] = unknown
-        self._unread_scalars: dict[str, Any] | None = (
-            None  # of the last step, where it was not read
-        )
-        self._is_asleep, self._is_away, self._dozed = False, False, 0
-        self._reads = False  # weights, at the optimizer's step that is under way
-        self._last = time.perf_counter()
         self._stepper = Stepper(self, self._optimizers, self._parameters)
-        self._prepare()
+        if self._succession is not None:
+            self._succession.follow(self._watched, self._optimizers)
+
+    def _succeed(self, stranger: Any = None) -> None:
+        """Go on with the tensors and the optimizers that are in use by now."""
+        assert self._succession is not None  # noqa: S101  asked for by its callers
+        watched = self._succession.watched_now(self._watched)
+        if watched is None or self.is_quiet or self.is_elsewhere:
+            return
+        optimizers = self._optimizers
+        if stranger is not None:
+            optimizers = self._succession.optimizers_now(optimizers, stranger, watched)
+            if optimizers is self._optimizers:
+                return
+        self._release()
+        self._watched, self._optimizers = watched, optimizers
+        self._optimised = identities(optimizers)
+        self._follow()
+        self._stale = True
+        if self._is_asleep:
+            self._stepper.rest()
+            self._probe.detach()
+        self.info = self._described()
+        self._sink.describe(self.info)
+        self._sink.note("fact", "the optimizer or the tensors were replaced")
 
     def fail(self, error: Exception) -> None:
         """Go quiet for good; hooks are numbers off at the next step, not while they are called."""
@@ -285,6 +313,8 @@ class TorchHook:
             self._with_steps(scalars), moved=bool(self._steps) or not self._optimizers
         )
         self._pace.readings += 1
+        if self._succession is not None and self._succession.are_replaced():
+            self._succeed()
 
     def _send_reading(self, scalars: dict[str, Any], *, moved: bool) -> None:
         """Pass what was read of a step to the sink."""
@@ -353,33 +383,45 @@ class TorchHook:
         watched = self._watched
         order = sorted(self._all, key=lambda place: depths.get(id(watched[place].module), last))
         self.frames.arrange(order)
-        self.info = info_of(
-            self._model,
-            [watched[place] for place in order],
-            self._optimizers,
-            options=self._options,
-            ranks=self._ranks,
-            seen={
-                "depths": depths,
-                "activations": tracing.activations(),
-                "facts": {**self._alike, **tracing.facts(), "eval_modules": self._modes.news()},
-            },
-        )
+        self._order = order
+        self._seen = {
+            "depths": depths,
+            "activations": tracing.activations(),
+            "facts": {**self._alike, **tracing.facts(), "eval_modules": self._modes.news()},
+        }
+        self.info = self._described()
         self._sink.describe(self.info)
         self._sink.later(lambda: self._sink.note("fact", **tracing.seen()))
         if self._options.activations and tracing.has_run:
             behind = behind_layers(watched, bare(self._model), list(depths))
             self._activations = Activations(self._options.activations, behind)
 
+    def _described(self) -> RunInfo:
+        """Describe the model as it is watched by now."""
+        return info_of(
+            self._model,
+            [self._watched[place] for place in self._order],
+            self._optimizers,
+            options=self._options,
+            ranks=self._ranks,
+            seen=self._seen,
+        )
+
+    def _release(self) -> None:
+        """Take the hooks off tensors and optimizers."""
+        self._stepper.close()
+        self._probe.close()
+        self._readers.close()
+        if self._directions is not None:
+            self._directions.close()
+
     def close(self) -> None:
         """Remove every hook, and release model and optimizer."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._stepper.close()
-        self._probe.close()
-        self._readers.close()
-        for part in (self._tracing, self._activations, self._directions):
+        self._release()
+        for part in (self._tracing, self._activations, self._succession):
             if part is not None:
                 part.close()
         self._scaling.close()
