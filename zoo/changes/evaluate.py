@@ -22,6 +22,8 @@ def pairs_of(part: str) -> list[Pair]:
     """List the pairs of a part."""
     if part == "dev":
         from .dev import PAIRS
+    elif part == "fresh":
+        from .fresh import PAIRS
     else:
         from .heldback import PAIRS
     return list(PAIRS)

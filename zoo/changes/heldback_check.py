@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,31 +17,32 @@ from .bases import load
 from .heldback import PAIRS
 from .heldback_edits import is_buffer
 from .model import Array, Model, as_float, dtype_of, is_float, rounded
-from .pairs import Built, Expected
+from .pairs import Built, Expected, Pair
 
 Check = Callable[[Built, Expected], Iterator[str]]
 
 
-def _both(built: Built, each: Expected) -> Iterator[tuple[str, Array, Array]]:
+def both(built: Built, each: Expected) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the tensors that a label names and both sides hold."""
     for name in sorted(each.names or ()):
         if name in built.left.tensors and name in built.right.tensors:
             yield name, as_float(built.left.tensors[name]), as_float(built.right.tensors[name])
 
 
-def _range(each: Expected, key: str) -> tuple[float, float]:
+def range_of(each: Expected, key: str) -> tuple[float, float]:
     """Return the least and the most that a number may be."""
     wanted: Any = each.numbers.get(key, 1)
     return wanted if isinstance(wanted, tuple) else (wanted, wanted)
 
 
 def _is_within(value: float, each: Expected, key: str) -> bool:
-    least, most = _range(each, key)
+    least, most = range_of(each, key)
     return least <= value <= most
 
 
 def _is_cast(built: Built, each: Expected) -> Iterator[str]:
     to = str(each.numbers["to"])
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         if each.numbers.get("rounding") == "truncated":
             bits = left.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
             wanted = bits.view(np.float32).astype(np.float64)
@@ -52,7 +53,7 @@ def _is_cast(built: Built, each: Expected) -> Iterator[str]:
 
 
 def _is_scaled(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         factor = float((left * right).sum() / (left * left).sum())
         rest = np.linalg.norm(right - factor * left) / np.linalg.norm(right)
         if not _is_within(factor, each, "c") or rest > 5e-3:
@@ -61,7 +62,7 @@ def _is_scaled(built: Built, each: Expected) -> Iterator[str]:
 
 def _is_pruned(built: Built, each: Expected) -> Iterator[str]:
     zeros = total = 0
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         survivors = right != 0
         zeros, total = zeros + int((~survivors).sum()), total + right.size
         moved = np.abs(right - left)[survivors].max(initial=0) / np.abs(left).max()
@@ -73,8 +74,8 @@ def _is_pruned(built: Built, each: Expected) -> Iterator[str]:
 
 def _has_rank(built: Built, each: Expected) -> Iterator[str]:
     """Look at the spectrum of the whole difference: what is beyond the rank must be rounding."""
-    least, most = (int(rank) for rank in _range(each, "rank"))
-    for name, left, right in _both(built, each):
+    least, most = (int(rank) for rank in range_of(each, "rank"))
+    for name, left, right in both(built, each):
         values = np.linalg.svd((right - left).reshape(len(left), -1), compute_uv=False)
         beyond = values[most] if most < len(values) else 0.0
         if values[least - 1] <= 1.02 * beyond:
@@ -83,7 +84,7 @@ def _has_rank(built: Built, each: Expected) -> Iterator[str]:
 
 def _is_abliterated(built: Built, each: Expected) -> Iterator[str]:
     firsts = []
-    for _, left, right in _both(built, each):
+    for _, left, right in both(built, each):
         firsts.append(np.linalg.svd(right - left, full_matrices=False)[0][:, 0])
     common = np.linalg.svd(np.stack(firsts, 1), compute_uv=False)[0] ** 2 / len(firsts)
     if common < 0.98:
@@ -91,7 +92,7 @@ def _is_abliterated(built: Built, each: Expected) -> Iterator[str]:
 
 
 def _is_moved(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         if left.shape != right.shape or left.ndim < 2 or left.size < 200 or is_buffer(name):
             continue
         correlation = float(np.corrcoef(left.ravel(), right.ravel())[0, 1])
@@ -100,7 +101,7 @@ def _is_moved(built: Built, each: Expected) -> Iterator[str]:
 
 
 def _is_drawn_anew(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         if left.shape == right.shape and left.size > 200:
             correlation = abs(float(np.corrcoef(left.ravel(), right.ravel())[0, 1]))
             if correlation > 5 / np.sqrt(left.size):
@@ -108,7 +109,7 @@ def _is_drawn_anew(built: Built, each: Expected) -> Iterator[str]:
 
 
 def _is_reordered(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         before = np.sort(as_float(rounded(left, dtype_of(built.right.tensors[name]))).ravel())
         if not np.array_equal(before, np.sort(right.ravel())):
             yield f"{name} holds other values"
@@ -116,7 +117,7 @@ def _is_reordered(built: Built, each: Expected) -> Iterator[str]:
 
 def _is_exchanged(built: Built, each: Expected) -> Iterator[str]:
     before = {name: built.left.tensors[name] for name in each.names or ()}
-    for name, _, right in _both(built, each):
+    for name, _, right in both(built, each):
         twins = [
             n
             for n, a in before.items()
@@ -131,21 +132,22 @@ def _is_exchanged(built: Built, each: Expected) -> Iterator[str]:
 
 def _is_on_grid(built: Built, each: Expected) -> Iterator[str]:
     """Count distinct values by group: no more than the bits have."""
-    bits, group = sum(_range(each, "bits")) / 2, each.numbers["group"]
+    bits, group = sum(range_of(each, "bits")) / 2, each.numbers["group"]
     for name in sorted(each.names or each.maybe):
         right = built.right.tensors.get(name)
         if right is None or right.ndim < 2 or name.endswith("_scale"):
             continue
         values = as_float(right)
-        rows = values.reshape(1, -1) if group == "tensor" else values.reshape(len(values), -1)
-        pieces = rows.reshape(-1, group) if isinstance(group, int) else rows
+        pieces = values.reshape(1, -1) if group == "tensor" else values.reshape(len(values), -1)
+        if isinstance(group, int):
+            pieces = np.pad(values.ravel(), (0, -values.size % group)).reshape(-1, group)
         most = max(len(np.unique(piece)) for piece in pieces[:200])
         if most > 2 ** np.ceil(bits):
             yield f"{name} has {most} values in a group, of {bits:g} bits"
 
 
 def _has_colours(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         colours = len(np.unique(right))
         if not _is_within(colours, each, "colours"):
             yield f"{name} has {colours} colours"
@@ -155,7 +157,7 @@ def _has_colours(built: Built, each: Expected) -> Iterator[str]:
 
 def _counts(built: Built, each: Expected) -> Iterator[str]:
     elements = rows = 0
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         start = as_float(rounded(left, dtype_of(built.right.tensors[name])))
         moved = start.reshape(len(left), -1) != right.reshape(len(left), -1)
         elements, rows = elements + int(moved.sum()), rows + int(moved.any(1).sum())
@@ -165,7 +167,7 @@ def _counts(built: Built, each: Expected) -> Iterator[str]:
 
 
 def _is_noise(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         relative = np.sqrt(((right - left) ** 2).mean() / (left**2).mean())
         if left.size > 500 and not _is_within(relative, each, "relative"):
             yield f"{name} moved by {relative:.4f}"
@@ -185,7 +187,7 @@ def _is_stranger(built: Built, each: Expected) -> Iterator[str]:  # noqa: ARG001
 
 
 def _is_negative(built: Built, each: Expected) -> Iterator[str]:
-    for name, left, right in _both(built, each):
+    for name, left, right in both(built, each):
         if not np.array_equal(-left, right):
             yield f"{name} is not the negative of its left side"
 
@@ -249,11 +251,10 @@ def complaints(built: Built) -> Iterator[str]:
         yield from _changed_all_the_same(built.left, built.right)
 
 
-def main() -> int:
-    """Check every pair; 1 where a label is not true."""
+def check(pairs: Sequence[Pair], words: Sequence[str]) -> int:
+    """Check every pair whose id has one of the words; 1 where a label is not true."""
     wrong, checked, started = 0, 0, time.perf_counter()
-    words = sys.argv[1:]
-    for pair in PAIRS:
+    for pair in pairs:
         if words and not any(word in pair.id for word in words):
             continue
         checked += 1
@@ -266,4 +267,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(PAIRS, sys.argv[1:]))

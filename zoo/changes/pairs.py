@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     """
 
     id: str
-    part: str  # dev or heldback
+    part: str  # dev, heldback or fresh
     base: str  # a name of bases.WHEELS, bases.BASES or networks.FAMILIES
     kind: str
     build: Callable[[Model], Built]
