@@ -58,12 +58,11 @@ def explain(change: Change) -> Found:
     rest = [tensor for tensor in moved if not (by_scan(tensor) or by_damage(tensor))]
     rest = _with_edits(change, rest)
     asked = [tensor for tensor in rest if not by_order(tensor)]
-    rest = [tensor for tensor in asked if not by_grid(tensor)]
-    fresh = agree(asked) if len(rest) < len(asked) else []
-    rest = [tensor for tensor in rest if tensor not in fresh]
+    rest = _with_grids(asked, "quantised")
     chosen = candidates(rest)
     low = by_directions(change, chosen) if chosen else []
     drifted = [tensor for tensor in rest if tensor in low or tensor not in chosen]
+    drifted = _with_grids(drifted, "dequantised")
     for tensor in drifted:
         _drift(tensor)
     settle(drifted)
@@ -136,6 +135,13 @@ def _with_edits(change: Change, rest: list[Tensor]) -> list[Tensor]:
         if edits is not None and by_edits(tensor, edits)
     }
     return [tensor for tensor in rest if tensor.name not in named]
+
+
+def _with_grids(asked: list[Tensor], kind: str) -> list[Tensor]:
+    """Name the tensors that lie on a grid on one side only; return the others."""
+    rest = [tensor for tensor in asked if not by_grid(tensor, kind)]
+    fresh = agree(asked, kind) if len(rest) < len(asked) else []
+    return [tensor for tensor in rest if tensor not in fresh]
 
 
 def _drift(tensor: Tensor) -> None:
