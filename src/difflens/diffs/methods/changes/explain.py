@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from difflens.core.records import Delta
-from difflens.measure.edits import edits_in
+from difflens.measure.edits import digits, edits_in
 from difflens.measure.precision import unit
 from difflens.models.anatomy.places import ranges
 from difflens.models.anatomy.roles import block, layer
@@ -20,6 +20,7 @@ from .explained import Explained
 from .grids import agree, by_grid
 from .order import (
     aligned_rest,
+    are_of_one,
     by_alignment,
     by_order,
     exchanged,
@@ -56,9 +57,9 @@ def explain(change: Change) -> Found:
     moved = [each for each in tensors(change) if left_name(each.delta) not in claimed]
     _settle_format(change, moved)
     rest = [tensor for tensor in moved if not (by_scan(tensor) or by_damage(tensor))]
-    rest = _with_edits(change, rest)
-    asked = [tensor for tensor in rest if not by_order(tensor)]
-    rest = _with_grids(asked, "quantised")
+    open_ = _with_edits(change, rest)
+    rest = [tensor for tensor in open_ if not by_order(tensor)]
+    rest = _with_grids(rest, "quantised")
     chosen = candidates(rest)
     low = by_directions(change, chosen) if chosen else []
     drifted = [tensor for tensor in rest if tensor in low or tensor not in chosen]
@@ -67,7 +68,7 @@ def explain(change: Change) -> Found:
         _drift(tensor)
     settle(drifted)
     _across(change, moved, drifted)
-    for tensor in rest:
+    for tensor in open_:
         _add_cast(tensor)
     _settle_rounding(moved)
     return Found(moved, structural, _unclaimed(transposed_shapes(change), claimed))
@@ -197,7 +198,8 @@ def _add_cast(tensor: Tensor) -> None:
         return
     recast = tensor.delta.kind == "recast"
     grid = any(part.kind in {"quantised", "palette"} for part in tensor.parts)
-    if not (recast or (tensor.is_coarser and not grid)):
+    likely = tensor.formats[1] == tensor.change.likely.get("format")
+    if not (recast or (tensor.is_coarser and (likely or not grid))):
         return
     spent = 0.0
     for place, part in enumerate(tensor.parts):
@@ -285,9 +287,11 @@ def _consistent(change: Change, moved: list[Tensor]) -> None:
     if not chosen or any("noisy" in part.key for each in chosen for part in each.parts):
         return
     found = aligned_rest(change, chosen)
-    if found is not None and found[1] <= 1e-6:
+    coarsest = min(digits(tensor.formats[1]) for tensor in chosen)
+    rounding = 2.0**-coarsest if any(tensor.is_coarser for tensor in chosen) else 1e-6
+    if found is not None and found[1] <= rounding:
         return
-    if found is None and not _is_alone(change, chosen):
+    if found is None and are_of_one(chosen) and not _is_alone(change, chosen):
         return
     for tensor in chosen:
         tensor.parts = [

@@ -18,6 +18,7 @@ _LEAST = 2.0**-20  # a factor below which nothing of a tensor is left to be comp
 STEPS = 2.0  # units in the last place that a small update moves a value of a coarse format by
 _LOOKED = 1 << 16  # elements of a sample that are looked at for a pattern of zeros
 _CHANCE = 24.0  # bits of evidence that groups of zeros were chosen
+_GROUPS = (2, 4, 8, 16)  # weights in a row of which some are left
 _RANKED = 1 << 13  # elements of a sample that are ranked against others
 _FEW = 16  # elements that must have moved so, to be called an update
 
@@ -228,10 +229,8 @@ def _pattern(tensor: Tensor, gained: int, edits: Edits | None) -> dict[str, Any]
         and rows.sum() * columns >= (zero & ~was).sum()
     ):
         pattern = "rows"
-    elif columns >= 8 and shares[4] == 1 and _is_chosen(zero, 4):
-        pattern = "2:4"
-    elif columns >= 16 and shares[8] == 1 and _is_chosen(zero, 8):
-        pattern = "4:8"
+    elif masks := [mask for size in _GROUPS if (mask := _mask(zero, size))]:
+        pattern = min(masks)[1]
     found: dict[str, Any] = {"pattern": pattern, "pruning_auc": _auc(left, zero & ~was, zero)}
     if columns >= 8:
         found |= {"two_of_four": shares[4], "four_of_eight": shares[8]}
@@ -240,13 +239,22 @@ def _pattern(tensor: Tensor, gained: int, edits: Edits | None) -> dict[str, Any]
     return found
 
 
-def _is_chosen(zero: Any, size: int) -> bool:
-    """Is it beyond chance that every group is half zero? Among many zeros it is none."""
-    share = float(zero.mean())
+def _mask(zero: Any, size: int) -> tuple[float, str] | None:
+    """Say how many of so many in a row are left at most, and how many bits an element that takes.
+
+    It is a pattern where chance does not leave so few in every group: among many zeros it does.
+    """
+    if zero.shape[1] % size or zero.shape[1] < 2 * size:
+        return None
+    most = size - int(zero.reshape(-1, size).sum(axis=1).min())
+    share, groups = float(zero.mean()), zero.size // size
     one = sum(
-        comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(size // 2, size + 1)
+        comb(size, left) * (1 - share) ** left * share ** (size - left) for left in range(most + 1)
     )
-    return bool(-log2(one) * (zero.size // size) > _CHANCE) if 0 < one < 1 else False
+    if not 0 < most < size or not 0 < one < 1 or -log2(one) * groups <= _CHANCE:
+        return None
+    masks = sum(comb(size, left) for left in range(most + 1))
+    return log2(masks) / size, f"{most}:{size}"
 
 
 def _half_zero(zero: Any, size: int) -> float:
