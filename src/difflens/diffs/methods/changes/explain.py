@@ -14,7 +14,7 @@ from difflens.models.anatomy.roles import block, layer
 
 from ..structure import FINDERS
 from .change import Change
-from .directions import by_directions, candidates, removed
+from .directions import by_directions, removed
 from .drift import by_damage, by_drift, is_noise, settle
 from .explained import Explained
 from .grids import agree, by_grid
@@ -60,10 +60,7 @@ def explain(change: Change) -> Found:
     open_ = _with_edits(change, rest)
     rest = [tensor for tensor in open_ if not by_order(tensor)]
     rest = _with_grids(rest, "quantised")
-    chosen = candidates(rest)
-    low = by_directions(change, chosen) if chosen else []
-    drifted = [tensor for tensor in rest if tensor in low or tensor not in chosen]
-    drifted = _with_grids(drifted, "dequantised")
+    drifted = _with_grids(by_directions(change, rest), "dequantised")
     for tensor in drifted:
         _drift(tensor)
     settle(drifted)
