@@ -215,9 +215,9 @@ def _across(change: Change, moved: list[Tensor], drifted: list[Tensor]) -> None:
             key = tuple(sorted((left_name(one.delta), left_name(other.delta))))
             numbers = {"with": left_name(partner.delta)}
             tensor.parts = [Part("exchanged", key, numbers, tensor.energy)]
-    _dead_units(drifted)
     _single_elements(moved)
-    _small_updates(moved)
+    _dead_units(moved)
+    _drawn_constants(moved)
     _aligned(change, drifted)
     _consistent(change, moved)
     _noise(drifted)
@@ -239,28 +239,33 @@ def _single_elements(moved: list[Tensor]) -> None:
             tensor.parts[tensor.parts.index(part)] = trained if among else edit
 
 
-def _dead_units(drifted: list[Tensor]) -> None:
-    """Beside more tensors that were trained, elements that did not move were of no use."""
-    trained = [each for each in drifted if any(part.kind == "trained" for part in each.parts)]
-    still = [each for each in drifted if any("scattered" in part.key for part in each.parts)]
-    if len(trained) <= len(still):
-        return
-    for tensor in still:
+def _dead_units(moved: list[Tensor]) -> None:
+    """Beside more tensors that were trained, elements that did not move had no gradient."""
+    trained = [each for each in moved if any(part.kind == "trained" for part in each.parts)]
+    still = [each for each in moved if any(part.kind in _EDITS for part in each.parts)]
+    small = [each for each in still if each.edits and each.edits.units <= STEPS]
+    for tensor in still if len(trained) > len(still) else small if trained else ():
         tensor.parts = [
-            Part("trained", (), {}, part.energy) if "scattered" in part.key else part
+            Part("trained", (), {}, part.energy) if part.kind in _EDITS else part
             for part in tensor.parts
         ]
 
 
-def _small_updates(moved: list[Tensor]) -> None:
-    """Beside training, an element that moved by a single unit was trained too."""
-    if not any(part.kind == "trained" for each in moved for part in each.parts):
+_EDITS = frozenset({"sparse_edit", "row_edit"})
+
+
+def _drawn_constants(moved: list[Tensor]) -> None:
+    """Where every matrix was drawn anew, vectors of zeros are a part of the initialisation."""
+    matrices = [each for each in moved if each.is_matrix]
+    if not matrices or not all(
+        part.kind == "reinitialised" for each in matrices for part in each.parts[:1]
+    ):
         return
     for tensor in moved:
-        if tensor.edits and tensor.edits.units <= STEPS:
+        if len(tensor.shape) < 2 and any(part.kind == "zeroed" for part in tensor.parts):
             tensor.parts = [
-                part._replace(kind="trained", key=(), numbers={})
-                if part.kind == "sparse_edit"
+                part._replace(kind="reinitialised", numbers={"constant": 0.0})
+                if part.kind == "zeroed"
                 else part
                 for part in tensor.parts
             ]

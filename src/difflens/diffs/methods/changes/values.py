@@ -37,7 +37,7 @@ def by_scan(tensor: Tensor) -> bool:
 
 
 def _is_scaled(tensor: Tensor) -> bool:
-    factor = scale_of(tensor)
+    factor = scale_of(tensor) or _scale_within_rounding(tensor)
     if factor is None:
         return False
     kind = "sign_flipped" if factor == -1 else "scaled"
@@ -122,6 +122,29 @@ def scale_of(tensor: Tensor) -> float | None:
     rest = residual * sqrt(scan.square_sum)
     is_left = abs(factor) >= _LEAST and rest <= _HIDDEN * sqrt(scan.right_square_sum)
     return factor if is_left else None
+
+
+def _scale_within_rounding(tensor: Tensor) -> float | None:
+    """Return a factor that makes each right value of each left one, but for its rounding.
+
+    Each pair of values leaves an interval to the factor. A change that rounding hides much of, as
+    a hundredth in BF16, is a scale where all intervals meet, and one is not where they meet.
+    """
+    import numpy as np
+
+    coarse = min(tensor.formats, key=digits)
+    if digits(coarse) >= ROUNDING["F32"][1] or tensor.moved < _FEW:
+        return None
+    left, right = (side.astype(np.float64) for side in tensor.pieces)
+    if not np.isfinite(right).all() or ((left == 0) & (right != 0)).any():
+        return None
+    one, other = left[left != 0], right[left != 0]
+    half = unit(other, tensor.formats[1]) / 2
+    ends = np.sort(np.stack([other - half, other + half]) / one, axis=0)
+    least, most = float(ends[0].max()), float(ends[1].min())
+    if least > most or least <= 1 <= most or len(np.unique(np.abs(one))) < _FEW:
+        return None
+    return (least + most) / 2
 
 
 def _shown(factor: float) -> float:
