@@ -26,12 +26,12 @@ Finder = Callable[[Diff, Evidence, Answer], list[Explained]]
 _FINDERS: tuple[Finder, ...] = (
     adapters,
     merged_models,
+    folded_batch_norms,  # a norm that is gone is no layer that was removed
     moved_layers,
     resized_vocabulary,
     rotated_stream,
     replaced_heads,
     pruned_structurally,
-    folded_batch_norms,
     folded_weight_norms,
     moved_factors,
 )
