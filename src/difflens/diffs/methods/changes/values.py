@@ -139,6 +139,8 @@ def _scale_within_rounding(tensor: Tensor) -> float | None:
         return None
     one, other = left[left != 0], right[left != 0]
     half = unit(other, tensor.formats[1]) / 2
+    if np.median(np.abs(other - one) / half) <= 2:  # of one unit: any rounding moves values so
+        return None
     ends = np.sort(np.stack([other - half, other + half]) / one, axis=0)
     least, most = float(ends[0].max()), float(ends[1].min())
     if least > most or least <= 1 <= most or len(np.unique(np.abs(one))) < _FEW:

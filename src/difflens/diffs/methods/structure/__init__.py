@@ -18,6 +18,7 @@ from .pruning import pruned_structurally
 from .rescaling import moved_factors
 from .rotation import rotated_stream
 from .settings import changed_settings, changed_state, changed_tokens
+from .turned_heads import turned_heads
 from .vocabulary import resized_vocabulary
 from .weight_norms import folded_weight_norms
 
@@ -30,6 +31,7 @@ _FINDERS: tuple[Finder, ...] = (
     moved_layers,
     resized_vocabulary,
     rotated_stream,
+    turned_heads,
     replaced_heads,
     pruned_structurally,
     folded_weight_norms,
