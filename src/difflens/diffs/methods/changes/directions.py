@@ -114,9 +114,7 @@ def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     return _without_peers(change, rest, modes)
 
 
-def _without_peers(
-    change: Change, rest: list[Tensor], modes: dict[str, Reading]
-) -> list[Tensor]:
+def _without_peers(change: Change, rest: list[Tensor], modes: dict[str, Reading]) -> list[Tensor]:
     """Name what the update of the others explains as well, whatever its size; return the rest."""
     rank = max((mode.rank for mode in modes.values() if mode.sure), default=0)
     asked = [tensor for tensor in rest if tensor.is_matrix and rank][:SPECTRA]

@@ -182,9 +182,7 @@ def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Gr
     return None
 
 
-def _of_table(
-    groups: list[tuple[int | str, Group]], dtype: str, only: Grid | None
-) -> Grid | None:
+def _of_table(groups: list[tuple[int | str, Group]], dtype: str, only: Grid | None) -> Grid | None:
     for size, group in groups:
         for bits, scheme in _tables(group, dtype):
             grid = Grid(bits, size, scheme)

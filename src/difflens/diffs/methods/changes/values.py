@@ -135,8 +135,10 @@ def _scale_within_rounding(tensor: Tensor) -> float | None:
     coarse = min(tensor.formats, key=digits)
     if digits(coarse) >= ROUNDING["F32"][1] or tensor.moved < _FEW:
         return None
+    if tensor.scan.left_nonfinite or tensor.scan.right_nonfinite:
+        return None
     left, right = (side.astype(np.float64) for side in tensor.pieces)
-    if not np.isfinite(right).all() or ((left == 0) & (right != 0)).any():
+    if ((left == 0) & (right != 0)).any():
         return None
     one, other = left[left != 0], right[left != 0]
     half = unit(other, tensor.formats[1]) / 2
