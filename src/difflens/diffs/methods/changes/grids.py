@@ -30,9 +30,9 @@ _EXACT = 1e-5  # and beside it, for scales that were rounded themselves
 _FINE = 20  # bits of a mantissa from which no two weights are equal by chance
 _NEIGHBOURS = 32  # among which equal values are looked for
 _FEW, _MOST = 4, 64  # groups of a sample that are looked at, at least and at most
-_FIRST = 8  # groups, and values of each, that are looked at first: most steps fail there
+_FIRST, _HEAD = 4, 16  # groups, and values of each, that are looked at first: most steps fail there
 _VALUES = 4096  # of a tensor that shares one scale
-_PALETTE = 256
+_PALETTE, _FINEST = 256, 8  # values, and the bits of their codes
 _PER_BIT = 6.02  # dB of signal over noise that a bit adds: with one bit more, values moved less
 _ANYWHERE = 0.25  # error from which a value says nothing about where it lies
 _NF4 = (
@@ -44,6 +44,28 @@ _NF4 = (
 _FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _FP4_BNB = (0.0, 0.0052083333, 0.6666667, 1.0, 0.3333333, 0.5, 0.1666667, 0.25)
 _F8 = {"F8_E5M2": 57344.0, "F8_E4M3": 448.0}  # the coarser one first
+
+
+def _both_signs(table: Sequence[float]) -> list[float]:
+    largest = max(table)
+    return [sign * value / largest for value in table for sign in (-1, 1)]
+
+
+def _first(places: NDArray[Any]) -> NDArray[Any]:
+    """Mark the first of equal places of a group: the others say nothing new."""
+    import numpy as np
+
+    order = np.argsort(places, axis=1, kind="stable")
+    ordered = np.take_along_axis(places, order, axis=1)
+    new = np.ones(places.shape, bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.empty_like(new)
+    np.put_along_axis(first, order, new, axis=1)
+    return first
+
+
+_TABLES = {"NF4": _NF4, "FP4": _both_signs(_FP4), "FP4/bnb": _both_signs(_FP4_BNB)}
+_TURNS = ((_FIRST, -1.0), (None, _BAR))  # few groups first: most tables fail there
 
 
 class Grid(NamedTuple):
@@ -60,18 +82,20 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
         return False
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
         return False
+    if not _is_as_far(tensor, _FINEST):
+        return False
     side, other = ("right", "left") if kind == "quantised" else ("left", "right")
     grid = grid_of(tensor, side)
-    if grid is None or not _is_as_far(tensor, grid) or grid_of(tensor, other):
+    if grid is None or not _is_as_far(tensor, grid.bits) or grid_of(tensor, other):
         return False
     tensor.parts.append(_part(tensor, kind, grid))
     return True
 
 
-def _is_as_far(tensor: Tensor, grid: Grid) -> bool:
-    """Did the values move as far as rounding to the grid moves them?"""
+def _is_as_far(tensor: Tensor, bits: float) -> bool:
+    """Did the values move as far as rounding to a grid of so many bits moves them?"""
     db = tensor.scan.figures()["sqnr_db"]
-    return db is not None and db <= _PER_BIT * (grid.bits + 1)
+    return db is not None and db <= _PER_BIT * (bits + 1)
 
 
 def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
@@ -276,15 +300,22 @@ def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
     import numpy as np
 
     tops = np.arange(1, _PALETTE)
-    few = slice(None, None, 1 + shares.shape[1] // _NEIGHBOURS)
+    few = slice(None, None, 1 + shares.shape[1] // _HEAD)
     possible = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).all(axis=1)
     found = np.zeros((len(shares), 1), np.int64)
-    for top in tops[possible.any(axis=0)]:
-        rows = np.flatnonzero(possible[:, top - 1] & (found[:, 0] == 0))
-        if rows.size:
-            fits = _is_on(shares[rows] * top, errors[rows] * top).all(axis=1)
-            found[rows[fits]] = top
-    return found if found.all() else None
+    open_ = np.arange(len(shares))
+    for _ in range(4 * _HEAD):  # where more steps than these are possible, none is shown
+        open_ = open_[possible[open_].any(axis=1)]
+        if len(open_) + (found > 0).sum() < len(shares):
+            return None
+        top = tops[possible[open_].argmax(axis=1)][:, None]
+        fits = _is_on(shares[open_] * top, errors[open_] * top).all(axis=1)
+        found[open_[fits]] = top[fits]
+        possible[open_, top[:, 0] - 1] = False
+        open_ = open_[~fits]
+        if not len(open_):
+            return found
+    return None
 
 
 def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
@@ -324,33 +355,17 @@ def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
     shares = group.values / group.largest
     errors = group.errors / group.largest
     errors = errors + np.abs(shares) * errors.max()
-    for name, table in (("NF4", _NF4), ("FP4", _both_signs(_FP4)), ("FP4", _both_signs(_FP4_BNB))):
-        if _is_of(shares, np.sort(np.array(table)), errors):
-            yield 4, name
+    for name, table in _TABLES.items():
+        levels = np.array(sorted(table))
+        if all(_is_of(shares[:part], levels, errors[:part], bar) for part, bar in _TURNS):
+            yield 4, name.partition("/")[0]
     for name, top in _F8.items():
-        if digits(dtype) > digits(name) and _is_float(np.abs(shares) * top, name, errors * top):
+        places = np.abs(shares) * top
+        if digits(dtype) > digits(name) and _is_float(places, name, errors * top):
             yield 8, name
 
 
-def _both_signs(table: Sequence[float]) -> list[float]:
-    largest = max(table)
-    return [sign * value / largest for value in table for sign in (-1, 1)]
-
-
-def _first(places: NDArray[Any]) -> NDArray[Any]:
-    """Mark the first of equal places of a group: the others say nothing new."""
-    import numpy as np
-
-    order = np.argsort(places, axis=1, kind="stable")
-    ordered = np.take_along_axis(places, order, axis=1)
-    new = np.ones(places.shape, bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.empty_like(new)
-    np.put_along_axis(first, order, new, axis=1)
-    return first
-
-
-def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]) -> bool:
+def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any], bar: float) -> bool:
     import numpy as np
 
     place = np.clip(np.searchsorted(table, shares), 1, len(table) - 1)
@@ -359,7 +374,7 @@ def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]) -> b
     if not (miss <= allowed).all():
         return False
     chance = np.log2(np.minimum(0.9, 2 * allowed * len(table)))
-    return bool(-chance[_first(shares)].sum() > _BAR)
+    return bool(-chance[_first(shares)].sum() > bar)
 
 
 def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
