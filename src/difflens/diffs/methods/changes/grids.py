@@ -184,8 +184,8 @@ def _find(
         if len(pieces) >= _FEW:
             candidates.append((size, pieces, *_ends(pieces)))
     if only is not None:
-        size = "row" if only.group == width else only.group
-        candidates = [each for each in candidates if each[0] == size]
+        wanted = "row" if only.group == width else only.group
+        candidates = [each for each in candidates if each[0] == wanted]
     groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
     if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
         return grid
@@ -268,15 +268,25 @@ def _integers(group: Group) -> Codes | None:
     span = group.high - group.low
     shares = group.values / group.largest
     errors = (group.errors + np.abs(shares) * ends) / group.largest
-    found = _coded(shares, errors, span / group.largest, 1)
+    found = _coded(shares, errors, span / group.largest, group.values != 0)
     if found is None and (span > 0).all():
         shares = (group.values - group.low) / span
-        found = _coded(shares, (group.errors + ends + 2 * shares * ends) / span, span / span, 2)
+        found = _coded(
+            shares,
+            (group.errors + ends + 2 * shares * ends) / span,
+            span / span,
+            group.values != 0,
+            2,
+        )
     return found
 
 
 def _coded(
-    shares: NDArray[Any], errors: NDArray[Any], spans: NDArray[Any], known: int
+    shares: NDArray[Any],
+    errors: NDArray[Any],
+    spans: NDArray[Any],
+    tells: NDArray[Any],
+    known: int = 1,
 ) -> Codes | None:
     """Return the codes that all groups have: some groups show of most that they have none."""
     import numpy as np
@@ -285,7 +295,7 @@ def _coded(
         tops = _codes(shares[:number], errors[:number])
         if tops is None:
             return None
-        every, different = _evidence(shares[:number], errors[:number], tops, known)
+        every, different = _evidence(shares[:number], errors[:number], tops, tells[:number], known)
         if every <= 0 or different <= 0:
             return None
     if every <= _BAR or different <= _BAR / 2:
@@ -301,7 +311,9 @@ def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
 
     tops = np.arange(1, _PALETTE)
     few = slice(None, None, 1 + shares.shape[1] // _HEAD)
-    possible = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).all(axis=1)
+    possible: NDArray[Any] = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).min(
+        axis=1
+    )
     found = np.zeros((len(shares), 1), np.int64)
     open_ = np.arange(len(shares))
     for _ in range(4 * _HEAD):  # where more steps than these are possible, none is shown
@@ -328,7 +340,7 @@ def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
 
 
 def _evidence(
-    shares: NDArray[Any], errors: NDArray[Any], tops: NDArray[Any], known: int
+    shares: NDArray[Any], errors: NDArray[Any], tops: NDArray[Any], tells: NDArray[Any], known: int
 ) -> tuple[float, float]:
     """Add up what chance does not do: of all values, and of each code of a group once.
 
@@ -340,7 +352,7 @@ def _evidence(
     allowed = _SLACK * errors * tops + _EXACT
     bits = np.where(allowed < _ANYWHERE, -np.log2(2 * np.minimum(allowed, 0.5)), 0.0)
     few = tops == 1  # two codes or three: every one of them tells
-    bits *= (codes != 0) | (few & (known == 2))
+    bits *= tells & ((codes != 0) | few)
     found = []
     for each in (bits, bits * (_first(codes) | few)):
         scale = np.sort(each, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
