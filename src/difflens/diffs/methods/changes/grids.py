@@ -16,25 +16,31 @@ from difflens.core.dtypes import ROUNDING
 from difflens.measure.edits import digits
 from difflens.measure.precision import unit
 
+from .lattice import (
+    ANYWHERE,
+    BAR,
+    EXACT,
+    FINEST,
+    FIRST,
+    PALETTE,
+    SLACK,
+    Group,
+    first_of_each,
+    whole_multiples,
+)
 from .parts import Part, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BAR = 24.0  # bits of evidence of all values of a sample together, half of it of different codes
 _NEARLY = 0.8  # of the evidence for the best size of groups that is enough for a coarser one
 _RUNS = (256, 128, 64, 32, 16)  # sizes of groups that may run from one row into the next
 _SMALLEST = 8  # size of a group
-_SLACK = 1.5  # times the error of storage that a value may be off its level
-_EXACT = 1e-5  # and beside it, for scales that were rounded themselves
 _FINE = 20  # bits of a mantissa from which no two weights are equal by chance
 _NEIGHBOURS = 32  # among which equal values are looked for
 _FEW, _MOST = 4, 64  # groups of a sample that are looked at, at least and at most
-_FIRST, _HEAD = 4, 16  # groups, and values of each, that are looked at first: most steps fail there
 _VALUES = 4096  # of a tensor that shares one scale
-_PALETTE, _FINEST = 256, 8  # values, and the bits of their codes
 _PER_BIT = 6.02  # dB of signal over noise that a bit adds: with one bit more, values moved less
-_ANYWHERE = 0.25  # error from which a value says nothing about where it lies
 _NF4 = (
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
     -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
@@ -51,21 +57,8 @@ def _both_signs(table: Sequence[float]) -> list[float]:
     return [sign * value / largest for value in table for sign in (-1, 1)]
 
 
-def _first(places: NDArray[Any]) -> NDArray[Any]:
-    """Mark the first of equal places of a group: the others say nothing new."""
-    import numpy as np
-
-    order = np.argsort(places, axis=1, kind="stable")
-    ordered = np.take_along_axis(places, order, axis=1)
-    new = np.ones(places.shape, bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.empty_like(new)
-    np.put_along_axis(first, order, new, axis=1)
-    return first
-
-
 _TABLES = {"NF4": _NF4, "FP4": _both_signs(_FP4), "FP4/bnb": _both_signs(_FP4_BNB)}
-_TURNS = ((_FIRST, -1.0), (None, _BAR))  # few groups first: most tables fail there
+_TURNS = ((FIRST, -1.0), (None, BAR))  # few groups first: most tables fail there
 
 
 class Grid(NamedTuple):
@@ -82,7 +75,7 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
         return False
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
         return False
-    if not _is_as_far(tensor, _FINEST):
+    if not _is_as_far(tensor, FINEST):
         return False
     side, other = ("right", "left") if kind == "quantised" else ("left", "right")
     grid = grid_of(tensor, side)
@@ -194,7 +187,7 @@ def _find(
 
 def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
     """Take the coarsest groups for which the evidence is nearly the best."""
-    found = [(size, codes) for size, group in groups if (codes := _integers(group))]
+    found = [(size, codes) for size, group in groups if (codes := whole_multiples(group))]
     best = max((codes.gain for _, codes in found), default=0.0)
     for size, codes in found:
         if codes.gain < _NEARLY * best:
@@ -229,23 +222,6 @@ def _ends(pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return pieces.min(axis=1, keepdims=True), pieces.max(axis=1, keepdims=True)
 
 
-class Group(NamedTuple):
-    """Groups of values by rows, with the ends of each, and how far storage may put a value off."""
-
-    values: NDArray[Any]
-    low: NDArray[Any]
-    high: NDArray[Any]
-    largest: NDArray[Any]
-    errors: NDArray[Any]  # half a unit in the last place
-
-
-class Codes(NamedTuple):
-    """Bits of the codes of all groups, and what they save of each value, in bits."""
-
-    bits: float
-    gain: float
-
-
 def _grouped(
     pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any], dtype: str
 ) -> Group | None:
@@ -258,106 +234,6 @@ def _grouped(
         return None
     errors = unit(pieces[alive], dtype) / 2
     return Group(pieces[alive], low[alive], high[alive], largest[alive], errors)
-
-
-def _integers(group: Group) -> Codes | None:
-    """Find whole multiples of a step, from zero or from the least value."""
-    import numpy as np
-
-    ends = group.errors.max(axis=1, keepdims=True)
-    span = group.high - group.low
-    shares = group.values / group.largest
-    errors = (group.errors + np.abs(shares) * ends) / group.largest
-    found = _coded(shares, errors, span / group.largest, group.values != 0)
-    if found is None and (span > 0).all():
-        shares = (group.values - group.low) / span
-        found = _coded(
-            shares,
-            (group.errors + ends + 2 * shares * ends) / span,
-            span / span,
-            group.values != 0,
-            2,
-        )
-    return found
-
-
-def _coded(
-    shares: NDArray[Any],
-    errors: NDArray[Any],
-    spans: NDArray[Any],
-    tells: NDArray[Any],
-    known: int = 1,
-) -> Codes | None:
-    """Return the codes that all groups have: some groups show of most that they have none."""
-    import numpy as np
-
-    for number in sorted({min(_FIRST, len(shares)), len(shares)}):
-        tops = _codes(shares[:number], errors[:number])
-        if tops is None:
-            return None
-        every, different = _evidence(shares[:number], errors[:number], tops, tells[:number], known)
-        if every <= 0 or different <= 0:
-            return None
-    if every <= _BAR or different <= _BAR / 2:
-        return None
-    levels = 1 + int(np.rint(spans * tops).max())
-    bits = {2: 1.0, 3: 1.58}.get(levels, float(np.ceil(np.log2(levels))))
-    return Codes(bits, every / shares.size)
-
-
-def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
-    """Find the least code of each group's largest value at which all values have codes."""
-    import numpy as np
-
-    tops = np.arange(1, _PALETTE)
-    few = slice(None, None, 1 + shares.shape[1] // _HEAD)
-    possible: NDArray[Any] = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).min(
-        axis=1
-    )
-    found = np.zeros((len(shares), 1), np.int64)
-    open_ = np.arange(len(shares))
-    for _ in range(4 * _HEAD):  # where more steps than these are possible, none is shown
-        open_ = open_[possible[open_].any(axis=1)]
-        if len(open_) + (found > 0).sum() < len(shares):
-            return None
-        top = tops[possible[open_].argmax(axis=1)][:, None]
-        fits = _is_on(shares[open_] * top, errors[open_] * top).all(axis=1)
-        found[open_[fits]] = top[fits]
-        possible[open_, top[:, 0] - 1] = False
-        open_ = open_[~fits]
-        if not len(open_):
-            return found
-    return None
-
-
-def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
-    """Which lie at whole numbers, within the error of storage, or could lie anywhere?"""
-    import numpy as np
-
-    allowed = _SLACK * errors + _EXACT
-    fits: NDArray[Any] = (np.abs(places - np.rint(places)) <= allowed) | (allowed >= _ANYWHERE)
-    return fits
-
-
-def _evidence(
-    shares: NDArray[Any], errors: NDArray[Any], tops: NDArray[Any], tells: NDArray[Any], known: int
-) -> tuple[float, float]:
-    """Add up what chance does not do: of all values, and of each code of a group once.
-
-    The values that the scale is from and zeros (of pruning) say nothing, and a scale takes bits.
-    """
-    import numpy as np
-
-    codes = np.rint(shares * tops)
-    allowed = _SLACK * errors * tops + _EXACT
-    bits = np.where(allowed < _ANYWHERE, -np.log2(2 * np.minimum(allowed, 0.5)), 0.0)
-    few = tops == 1  # two codes or three: every one of them tells
-    bits *= tells & ((codes != 0) | few)
-    found = []
-    for each in (bits, bits * (_first(codes) | few)):
-        scale = np.sort(each, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
-        found.append(float((each.sum(axis=1) - scale).sum()))
-    return found[0], found[1]
 
 
 def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
@@ -382,11 +258,11 @@ def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any], bar:
 
     place = np.clip(np.searchsorted(table, shares), 1, len(table) - 1)
     miss = np.minimum(np.abs(shares - table[place - 1]), np.abs(shares - table[place]))
-    allowed = _SLACK * errors + _EXACT
+    allowed = SLACK * errors + EXACT
     if not (miss <= allowed).all():
         return False
     chance = np.log2(np.minimum(0.9, 2 * allowed * len(table)))
-    return bool(-chance[_first(shares)].sum() > bar)
+    return bool(-chance[first_of_each(shares)].sum() > bar)
 
 
 def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
@@ -396,12 +272,12 @@ def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
     step = np.ldexp(1.0, np.maximum(np.frexp(places)[1] - 1, least) - mantissa)
     ratio = places / step
     miss = np.abs(ratio - np.rint(ratio))
-    allowed = _SLACK * errors / step + _EXACT
-    useful = allowed < _ANYWHERE
+    allowed = SLACK * errors / step + EXACT
+    useful = allowed < ANYWHERE
     if not useful.any() or not (miss[useful] <= allowed[useful]).all():
         return False
-    bits = -np.log2(2 * allowed[useful & _first(places)])
-    return bool(bits.sum() > _BAR and useful.mean() > 0.5)
+    bits = -np.log2(2 * allowed[useful & first_of_each(places)])
+    return bool(bits.sum() > BAR and useful.mean() > 0.5)
 
 
 def _palette(some: NDArray[Any], rows: NDArray[Any]) -> Grid | None:
@@ -411,6 +287,6 @@ def _palette(some: NDArray[Any], rows: NDArray[Any]) -> Grid | None:
     if rows.size < 16 * len(np.unique(some)):
         return None
     colours = len(np.unique(rows))
-    if colours > _PALETTE or rows.size < 16 * colours or colours < 3:
+    if colours > PALETTE or rows.size < 16 * colours or colours < 3:
         return None
     return Grid(float(np.ceil(np.log2(colours))), colours, "palette")
