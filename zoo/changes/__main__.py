@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import table
 from .bases import home
-from .evaluate import pairs_of, score_all
+from .evaluate import PARTS, pairs_of, score_all
 from .pairs import Pair
 from .table import Scored
 from .verdicts import Verdict
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="zoo.changes", description=__doc__)
     add = parser.add_argument
-    add("--part", choices=("dev", "heldback", "fresh"), default="dev", help="which pairs")
+    add("--part", choices=tuple(PARTS), default="dev", help="which pairs")
     add("--only", action="append", metavar="KIND", help="pairs of this kind, or of this id")
     add("--base", action="append", metavar="NAME", help="pairs of this base model")
     add("--processes", type=int, default=2)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 
 from .answers import Claim, ask
@@ -18,15 +19,13 @@ from .verdicts import judge
 _BY_COMMAND = 5  # every fifth pair is asked about through the command line, and all with evidence
 
 
+# The module of each part, which has its `PAIRS`.
+PARTS = {"dev": "dev", "second": "heldback", "fresh": "fresh"}
+
+
 def pairs_of(part: str) -> list[Pair]:
     """List the pairs of a part."""
-    if part == "dev":
-        from .dev import PAIRS
-    elif part == "fresh":
-        from .fresh import PAIRS
-    else:
-        from .heldback import PAIRS
-    return list(PAIRS)
+    return list(import_module(f".{PARTS[part]}", __package__).PAIRS)
 
 
 def score_all(pairs: list[Pair], processes: int) -> list[Scored]:

@@ -1,4 +1,4 @@
-"""The held-back part: pairs written without knowledge of the rules, and asked once."""
+"""The second part: written without knowledge of the rules, asked once, and learned from since."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def of(
             left = edit(left).model
         return edited(left, *edits)
 
-    return Pair(f"h-{name}", "heldback", base, kind, build)
+    return Pair(f"h-{name}", "second", base, kind, build)
 
 
 def relabel(

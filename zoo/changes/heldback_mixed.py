@@ -66,7 +66,7 @@ def merge(
             kind, one, rule(base, one, other), evidence, dict(numbers or {}), also=also
         )
 
-    return Pair(f"h-{name}", "heldback", "scribe", kind if given else f"{kind}, not shown", build)
+    return Pair(f"h-{name}", "second", "scribe", kind if given else f"{kind}, not shown", build)
 
 
 MERGES: list[Pair] = [
@@ -181,7 +181,7 @@ def _moments_of_voice(base: Model) -> Built:
 
 
 def _kind(name: str, base: str, kind: str, build: Callable[[Model], Built]) -> Pair:
-    return Pair(f"h-{name}", "heldback", base, kind, build)
+    return Pair(f"h-{name}", "second", base, kind, build)
 
 
 def _with_new_tokens(model: Model) -> Edited:

@@ -27,7 +27,7 @@ def strangers(
         one, two = (change(each) for each in sides)
         return Built(one, two, (Expected("unrelated", None, vague=_COARSE),))
 
-    return Pair(f"h-{name}", "heldback", left, "unrelated", build)
+    return Pair(f"h-{name}", "second", left, "unrelated", build)
 
 
 def _untrained(model: Model) -> Built:
@@ -68,8 +68,8 @@ UNRELATED: list[Pair] = [
     strangers("voice-and-segment", "voice", "segment"),
     strangers("g2p-and-murmur", "g2p", "murmur"),
     strangers("attacut-and-deepcut", "attacut", "deepcut"),
-    Pair("h-mender-untrained", "heldback", "mender", "unrelated", _untrained),
-    Pair("h-albert-drawn-anew", "heldback", "albert", "unrelated", _started_anew),
+    Pair("h-mender-untrained", "second", "mender", "unrelated", _untrained),
+    Pair("h-albert-drawn-anew", "second", "albert", "unrelated", _started_anew),
 ]
 
 UNCHANGED: list[Pair] = [

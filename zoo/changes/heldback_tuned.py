@@ -9,7 +9,7 @@ from .bases import load
 from .heldback_edits import of, trained_label, tune
 from .heldback_training import Recipe
 from .model import Model
-from .pairs import Built, Pair
+from .pairs import Built, Pair, with_bystanders
 
 
 def only(pattern: str) -> Callable[[str], bool]:
@@ -22,9 +22,9 @@ def published(name: str, left: str, right: str) -> Pair:
 
     def build(model: Model) -> Built:
         other = load(right)
-        return Built(model, other, (trained_label(model, other),))
+        return Built(model, other, with_bystanders((trained_label(model, other),), model, other))
 
-    return Pair(f"h-{name}", "heldback", left, "trained", build)
+    return Pair(f"h-{name}", "second", left, "trained", build)
 
 
 PAIRS: list[Pair] = [

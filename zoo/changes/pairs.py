@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     """
 
     id: str
-    part: str  # dev, heldback or fresh
+    part: str  # a key of evaluate.PARTS
     base: str  # a name of bases.WHEELS, bases.BASES or networks.FAMILIES
     kind: str
     build: Callable[[Model], Built]
@@ -153,7 +153,7 @@ def _settled(
     return with_bystanders(tuple(due), left, right)
 
 
-_BUFFER = re.compile(r"running_(mean|var)$|num_batches_tracked$")
+_BUFFER = re.compile(r"running_(mean|var)$|moving_(mean|variance)(:0)?$|num_batches_tracked$")
 _FEW = 2  # elements of a tensor that say nothing of what kind of change it was
 
 

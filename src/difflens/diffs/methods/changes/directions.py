@@ -14,13 +14,12 @@ from difflens.measure.spectrum import DeltaSpectrum
 from difflens.models.anatomy.roles import role
 
 from .change import Change
-from .parts import Part, Tensor
+from .parts import CUT, Part, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SPECTRA = 64  # matrices whose spectra are taken at most, evenly spread
-CUT = 0.4  # mean move towards zero from which values were cut off, in units in the last place
 _LEAST = 32  # rows of a sample at least
 _PROFILED = 24
 _SAMPLE = 1.2  # rows of a sample, relative to the rank that it must tell from a full one
@@ -28,6 +27,7 @@ _COMMON = 0.9  # |cosine| from which two directions are one
 _REMOVED = 0.1  # part of a matrix along a direction that is left where it was projected out
 _TWICE = 1.1  # what is left over what rounding adds, from which it is more than rounding
 _GAP = 1.5  # one direction over the edge of noise, from which it is shown and no other is hidden
+_MOST = 0.5  # of a change that directions hold, where rounding explains the rest
 _OFTEN = 0.25  # part of the matrices of a role that must show a rank, two at least
 
 
@@ -48,7 +48,7 @@ def _may_be_low(tensor: Tensor) -> bool:
         d = right.astype(np.float64) - left
     if not np.isfinite(d).all() or not d.any():
         return False
-    if min(d.shape) < min(_SAMPLE * limit, tensor.rows, tensor.scan.count // tensor.rows):
+    if min(d.shape) < _SAMPLE * limit and len(d) < tensor.rows:
         limit = int(min(d.shape) / _SAMPLE)
     gram = d @ d.T if len(d) <= d.shape[1] else d.T @ d
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
@@ -63,9 +63,10 @@ def _may_be_low(tensor: Tensor) -> bool:
 
 
 def highest(tensor: Tensor) -> int:
-    """Return the highest rank that is low for the size of a matrix."""
-    small = min(tensor.rows, tensor.scan.count // tensor.rows)
-    return max(1, int(tensor.change.answer["rank_fraction"] * small))
+    """Return the highest rank that is low: its factors hold fewer numbers than what moved."""
+    rows, columns = tensor.reach
+    numbers = float(tensor.change.answer["rank_fraction"]) * rows * columns
+    return int(numbers / max(1, rows + columns))
 
 
 def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
@@ -79,9 +80,11 @@ def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
     return float(sqrt(rows) + sqrt(columns)) * (1 + MARGIN)
 
 
-def by_directions(change: Change, chosen: list[Tensor]) -> list[Tensor]:
+def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     """Name the matrices that changed in few directions; return the others."""
-    asked = chosen
+    asked = chosen = candidates(rest)
+    if not chosen:
+        return rest
     if len(chosen) > SPECTRA:
         asked = [chosen[index * len(chosen) // SPECTRA] for index in range(SPECTRA)]
     measure: Any = DeltaSpectrum
@@ -107,7 +110,22 @@ def by_directions(change: Change, chosen: list[Tensor]) -> list[Tensor]:
     for tensor in found:
         spectrum = spectra.get(tensor.name)
         _say(tensor, spectrum, modes[_role(tensor)])
-    return [tensor for tensor in chosen if tensor not in found]
+    rest = [tensor for tensor in rest if tensor not in found]
+    return _without_peers(change, rest, modes)
+
+
+def _without_peers(change: Change, rest: list[Tensor], modes: dict[str, Reading]) -> list[Tensor]:
+    """Name what the update of the others explains as well, whatever its size; return the rest."""
+    rank = max((mode.rank for mode in modes.values() if mode.sure), default=0)
+    asked = [tensor for tensor in rest if tensor.is_matrix and rank][:SPECTRA]
+    measure: Any = DeltaSpectrum
+    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
+    for tensor, spectrum in zip(asked, taken, strict=True):
+        if spectrum is None or spectrum.rounding_edge is None or not min(tensor.reach) > rank:
+            continue
+        if sum(value > spectrum.rounding_edge for value in spectrum.values) <= rank:
+            _say(tensor, spectrum, modes.get(_role(tensor), Reading(rank, sure=True)))
+    return [tensor for tensor in rest if not tensor.parts]
 
 
 class Reading(NamedTuple):
@@ -130,7 +148,9 @@ def _read(tensor: Tensor, spectrum: DeltaSpectrum | None) -> Reading | None:
     explained = spectrum.noise_source == "rounding" and rest <= _TWICE * rounding
     sure = _is_all(spectrum.values[:rank], edge)
     # Training moves a matrix in directions that fade: many hold most of it, and none is the last.
-    if not explained and not (sure and held >= tensor.change.answer["rank_energy"]):
+    if held < (_MOST if explained and sure else tensor.change.answer["rank_energy"]):
+        return None
+    if not (explained or sure):
         return None
     if not sure:  # what barely stands out may be noise
         rank = sum(value >= _GAP * edge for value in spectrum.values[:rank])
@@ -187,7 +207,7 @@ def typical(found: list[Tensor], ranks: dict[str, Reading]) -> dict[str, Reading
     common = max(sure, default=0)
     for name in {_role(each) for each in found}:
         mode = modes.get(name, Reading(1, sure=False))
-        if not mode.sure and common >= mode.rank:
+        if not mode.sure and common:
             mode = Reading(common, sure=True)
         modes[name] = mode
     return modes
