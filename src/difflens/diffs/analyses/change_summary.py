@@ -41,7 +41,7 @@ _COUNTS = ("layers_changed", "layers", "frozen", "rounding_only")
 @analysis(
     needs="values",
     thresholds={
-        "sparse_fraction": Threshold(0.01, "below this part of changed elements a delta is sparse"),
+        "sparse_fraction": Threshold(0.25, "below this part of changed elements a delta is sparse"),
         "full_fraction": Threshold(
             0.9, "from this part of moved parameters on it is a full fine-tune"
         ),
@@ -51,12 +51,11 @@ _COUNTS = ("layers_changed", "layers", "frozen", "rounding_only")
         "permuted_gain": Threshold(
             0.6, "part of the distance that an alignment may leave to permuted"
         ),
-        "quantised_db": Threshold(
-            6.0, "signal-to-noise that quantised weights have at least, in dB"
-        ),
-        "row_fraction": Threshold(0.05, "up to this part of its rows a matrix was edited by row"),
+        "row_fraction": Threshold(0.25, "up to this part of its rows a matrix was edited by row"),
         "edited_matrices": Threshold(6, "changes of rank one in more matrices are no edit of rows"),
-        "rank_fraction": Threshold(0.25, "rank over the smaller side up to which it is low"),
+        "rank_fraction": Threshold(
+            0.5, "rank over the rows or columns that moved, the fewer, up to which it is low"
+        ),
         "rank_energy": Threshold(
             0.9, "part of ‖d‖² a low rank holds over noise that is no rounding"
         ),

@@ -48,7 +48,7 @@ def _may_be_low(tensor: Tensor) -> bool:
         d = right.astype(np.float64) - left
     if not np.isfinite(d).all() or not d.any():
         return False
-    if min(d.shape) < min(_SAMPLE * limit, tensor.rows, tensor.scan.count // tensor.rows):
+    if min(d.shape) < _SAMPLE * limit and len(d) < tensor.rows:
         limit = int(min(d.shape) / _SAMPLE)
     gram = d @ d.T if len(d) <= d.shape[1] else d.T @ d
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
@@ -63,9 +63,8 @@ def _may_be_low(tensor: Tensor) -> bool:
 
 
 def highest(tensor: Tensor) -> int:
-    """Return the highest rank that is low for the size of a matrix."""
-    small = min(tensor.rows, tensor.scan.count // tensor.rows)
-    return max(1, int(tensor.change.answer["rank_fraction"] * small))
+    """Return the highest rank that is low for a matrix: few rows have no higher one anyway."""
+    return int(tensor.change.answer["rank_fraction"] * min(tensor.reach))
 
 
 def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
@@ -79,9 +78,11 @@ def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
     return float(sqrt(rows) + sqrt(columns)) * (1 + MARGIN)
 
 
-def by_directions(change: Change, chosen: list[Tensor]) -> list[Tensor]:
+def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     """Name the matrices that changed in few directions; return the others."""
-    asked = chosen
+    asked = chosen = candidates(rest)
+    if not chosen:
+        return rest
     if len(chosen) > SPECTRA:
         asked = [chosen[index * len(chosen) // SPECTRA] for index in range(SPECTRA)]
     measure: Any = DeltaSpectrum
@@ -104,10 +105,29 @@ def by_directions(change: Change, chosen: list[Tensor]) -> list[Tensor]:
         for tensor in asked
         if tensor not in found and _is_alike(tensor, spectra[tensor.name], modes)
     ]
+    if not any(mode.sure for mode in modes.values()) and len(found) < len(rest):
+        return rest  # training leaves some directions above rounding, another number in each
     for tensor in found:
         spectrum = spectra.get(tensor.name)
         _say(tensor, spectrum, modes[_role(tensor)])
-    return [tensor for tensor in chosen if tensor not in found]
+    rest = [tensor for tensor in rest if tensor not in found]
+    return _without_peers(change, rest, modes)
+
+
+def _without_peers(
+    change: Change, rest: list[Tensor], modes: dict[str, Reading]
+) -> list[Tensor]:
+    """Name what the update of the others explains as well, whatever its size; return the rest."""
+    rank = max((mode.rank for mode in modes.values() if mode.sure), default=0)
+    asked = [tensor for tensor in rest if tensor.is_matrix and rank][:SPECTRA]
+    measure: Any = DeltaSpectrum
+    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
+    for tensor, spectrum in zip(asked, taken, strict=True):
+        if spectrum is None or spectrum.rounding_edge is None or not min(tensor.reach) > rank:
+            continue
+        if sum(value > spectrum.rounding_edge for value in spectrum.values) <= rank:
+            _say(tensor, spectrum, modes.get(_role(tensor), Reading(rank, sure=True)))
+    return [tensor for tensor in rest if not tensor.parts]
 
 
 class Reading(NamedTuple):

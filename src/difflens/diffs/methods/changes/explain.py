@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from difflens.core.records import Delta
-from difflens.measure.edits import edits_in
+from difflens.measure.edits import digits, edits_in
 from difflens.measure.precision import unit
 from difflens.models.anatomy.places import ranges
 from difflens.models.anatomy.roles import block, layer
 
 from ..structure import FINDERS
 from .change import Change
-from .directions import by_directions, candidates, removed
+from .directions import by_directions, removed
 from .drift import by_damage, by_drift, is_noise, settle
 from .explained import Explained
 from .grids import agree, by_grid
 from .order import (
     aligned_rest,
+    are_of_one,
     by_alignment,
     by_order,
     exchanged,
@@ -56,19 +57,15 @@ def explain(change: Change) -> Found:
     moved = [each for each in tensors(change) if left_name(each.delta) not in claimed]
     _settle_format(change, moved)
     rest = [tensor for tensor in moved if not (by_scan(tensor) or by_damage(tensor))]
-    rest = _with_edits(change, rest)
-    asked = [tensor for tensor in rest if not by_order(tensor)]
-    rest = [tensor for tensor in asked if not by_grid(tensor)]
-    fresh = agree(asked) if len(rest) < len(asked) else []
-    rest = [tensor for tensor in rest if tensor not in fresh]
-    chosen = candidates(rest)
-    low = by_directions(change, chosen) if chosen else []
-    drifted = [tensor for tensor in rest if tensor in low or tensor not in chosen]
+    open_ = _with_edits(change, rest)
+    rest = [tensor for tensor in open_ if not by_order(tensor)]
+    rest = _with_grids(rest, "quantised")
+    drifted = _with_grids(by_directions(change, rest), "dequantised")
     for tensor in drifted:
         _drift(tensor)
     settle(drifted)
     _across(change, moved, drifted)
-    for tensor in rest:
+    for tensor in open_:
         _add_cast(tensor)
     _settle_rounding(moved)
     return Found(moved, structural, _unclaimed(transposed_shapes(change), claimed))
@@ -138,6 +135,13 @@ def _with_edits(change: Change, rest: list[Tensor]) -> list[Tensor]:
     return [tensor for tensor in rest if tensor.name not in named]
 
 
+def _with_grids(asked: list[Tensor], kind: str) -> list[Tensor]:
+    """Name the tensors that lie on a grid on one side only; return the others."""
+    rest = [tensor for tensor in asked if not by_grid(tensor, kind)]
+    fresh = agree(asked, kind) if len(rest) < len(asked) else []
+    return [tensor for tensor in rest if tensor not in fresh]
+
+
 def _drift(tensor: Tensor) -> None:
     """Name what moved as a whole: zeros that are new, values that did not move, and the rest."""
     scan = tensor.scan
@@ -191,7 +195,8 @@ def _add_cast(tensor: Tensor) -> None:
         return
     recast = tensor.delta.kind == "recast"
     grid = any(part.kind in {"quantised", "palette"} for part in tensor.parts)
-    if not (recast or (tensor.is_coarser and not grid)):
+    likely = tensor.formats[1] == tensor.change.likely.get("format")
+    if not (recast or (tensor.is_coarser and (likely or not grid))):
         return
     spent = 0.0
     for place, part in enumerate(tensor.parts):
@@ -210,9 +215,9 @@ def _across(change: Change, moved: list[Tensor], drifted: list[Tensor]) -> None:
             key = tuple(sorted((left_name(one.delta), left_name(other.delta))))
             numbers = {"with": left_name(partner.delta)}
             tensor.parts = [Part("exchanged", key, numbers, tensor.energy)]
-    _dead_units(drifted)
     _single_elements(moved)
-    _small_updates(moved)
+    _dead_units(moved)
+    _drawn_constants(moved)
     _aligned(change, drifted)
     _consistent(change, moved)
     _noise(drifted)
@@ -234,28 +239,33 @@ def _single_elements(moved: list[Tensor]) -> None:
             tensor.parts[tensor.parts.index(part)] = trained if among else edit
 
 
-def _dead_units(drifted: list[Tensor]) -> None:
-    """Beside more tensors that were trained, elements that did not move were of no use."""
-    trained = [each for each in drifted if any(part.kind == "trained" for part in each.parts)]
-    still = [each for each in drifted if any("scattered" in part.key for part in each.parts)]
-    if len(trained) <= len(still):
-        return
-    for tensor in still:
+def _dead_units(moved: list[Tensor]) -> None:
+    """Beside more tensors that were trained, elements that did not move had no gradient."""
+    trained = [each for each in moved if any(part.kind == "trained" for part in each.parts)]
+    still = [each for each in moved if any(part.kind in _EDITS for part in each.parts)]
+    small = [each for each in still if each.edits and each.edits.units <= STEPS]
+    for tensor in still if len(trained) > len(still) else small if trained else ():
         tensor.parts = [
-            Part("trained", (), {}, part.energy) if "scattered" in part.key else part
+            Part("trained", (), {}, part.energy) if part.kind in _EDITS else part
             for part in tensor.parts
         ]
 
 
-def _small_updates(moved: list[Tensor]) -> None:
-    """Beside training, an element that moved by a single unit was trained too."""
-    if not any(part.kind == "trained" for each in moved for part in each.parts):
+_EDITS = frozenset({"sparse_edit", "row_edit"})
+
+
+def _drawn_constants(moved: list[Tensor]) -> None:
+    """Where every matrix was drawn anew, vectors of zeros are a part of the initialisation."""
+    matrices = [each for each in moved if each.is_matrix]
+    if not matrices or not all(
+        part.kind == "reinitialised" for each in matrices for part in each.parts[:1]
+    ):
         return
     for tensor in moved:
-        if tensor.edits and tensor.edits.units <= STEPS:
+        if len(tensor.shape) < 2 and any(part.kind == "zeroed" for part in tensor.parts):
             tensor.parts = [
-                part._replace(kind="trained", key=(), numbers={})
-                if part.kind == "sparse_edit"
+                part._replace(kind="reinitialised", numbers={"constant": 0.0})
+                if part.kind == "zeroed"
                 else part
                 for part in tensor.parts
             ]
@@ -279,9 +289,11 @@ def _consistent(change: Change, moved: list[Tensor]) -> None:
     if not chosen or any("noisy" in part.key for each in chosen for part in each.parts):
         return
     found = aligned_rest(change, chosen)
-    if found is not None and found[1] <= 1e-6:
+    coarsest = min(digits(tensor.formats[1]) for tensor in chosen)
+    rounding = 2.0**-coarsest if any(tensor.is_coarser for tensor in chosen) else 1e-6
+    if found is not None and found[1] <= rounding:
         return
-    if found is None and not _is_alone(change, chosen):
+    if found is None and are_of_one(chosen) and not _is_alone(change, chosen):
         return
     for tensor in chosen:
         tensor.parts = [

@@ -2,7 +2,8 @@
 
 A group of weights lies on a grid where dividing by its largest magnitude (or by its range) gives
 levels of the grid, each as exactly as its storage allows. Every value that fits says how unlikely
-chance is to do so: bits of evidence add up, and must pass a bar.
+chance is to do so, less what it takes to write the step down: bits of evidence add up over the
+groups, and must pass a bar. Any number of bits and any size of groups is looked for in this way.
 """
 
 from __future__ import annotations
@@ -20,30 +21,20 @@ from .parts import Part, Tensor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BAR = 24.0  # bits of evidence, in all groups of a sample together
-_GROUPS = (256, 128, 64, 32, 16)  # the coarsest that fits is the shortest description
+_BAR = 24.0  # bits of evidence of all values of a sample together, half of it of different codes
+_NEARLY = 0.8  # of the evidence for the best size of groups that is enough for a coarser one
+_RUNS = (256, 128, 64, 32, 16)  # sizes of groups that may run from one row into the next
+_SMALLEST = 8  # size of a group
 _SLACK = 1.5  # times the error of storage that a value may be off its level
 _EXACT = 1e-5  # and beside it, for scales that were rounded themselves
-_ALIKE = 0.5  # correlation of a grid that is a poor likeness: one bit, or a few colours
 _FINE = 20  # bits of a mantissa from which no two weights are equal by chance
-_FEWEST = 32  # values without which nothing is a grid
+_NEIGHBOURS = 32  # among which equal values are looked for
 _FEW, _MOST = 4, 64  # groups of a sample that are looked at, at least and at most
+_FIRST = 8  # groups, and values of each, that are looked at first: most steps fail there
+_VALUES = 4096  # of a tensor that shares one scale
 _PALETTE = 256
-# The largest code of symmetric integer grids, with their bits; and levels less one of others.
-_SYMMETRIC = (
-    (1, 1.58),
-    (3, 3),
-    (4, 3),
-    (7, 4),
-    (8, 4),
-    (15, 5),
-    (16, 5),
-    (31, 6),
-    (32, 6),
-    (127, 8),
-    (128, 8),
-)
-_RANGES = ((1, 1), (3, 2), (7, 3), (15, 4), (31, 5), (63, 6), (255, 8))
+_PER_BIT = 6.02  # dB of signal over noise that a bit adds: with one bit more, values moved less
+_ANYWHERE = 0.25  # error from which a value says nothing about where it lies
 _NF4 = (
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
     -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
@@ -63,40 +54,47 @@ class Grid(NamedTuple):
     scheme: str
 
 
-def by_grid(tensor: Tensor) -> bool:
-    """Name a tensor that lies on a grid on one side only; True if nothing is left to explain."""
+def by_grid(tensor: Tensor, kind: str) -> bool:
+    """Name a tensor that lies on a grid on the right alone (`quantised`), or on the left alone."""
+    if not len(tensor.shape) > 1 or tensor.scan.right_nonfinite:
+        return False
+    if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
+        return False
+    side, other = ("right", "left") if kind == "quantised" else ("left", "right")
+    grid = grid_of(tensor, side)
+    if grid is None or not _is_as_far(tensor, grid) or grid_of(tensor, other):
+        return False
+    tensor.parts.append(_part(tensor, kind, grid))
+    return True
+
+
+def _is_as_far(tensor: Tensor, grid: Grid) -> bool:
+    """Did the values move as far as rounding to the grid moves them?"""
     db = tensor.scan.figures()["sqnr_db"]
-    if db is None or tensor.scan.right_nonfinite or not len(tensor.shape) > 1:
-        return False
-    if not tensor.change.answer["quantised_db"] <= db and not _is_coarse(tensor):
-        return False
-    for kind, side in (("quantised", "right"), ("dequantised", "left")):
-        grid = grid_of(tensor, side)
-        other = grid and grid_of(tensor, "left" if side == "right" else "right")
-        if grid and not other:
-            tensor.parts.append(_part(tensor, kind, grid))
-            return True
-    return False
+    return db is not None and db <= _PER_BIT * (grid.bits + 1)
 
 
-def agree(tensors: Iterable[Tensor]) -> list[Tensor]:
+def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
     """Let tensors that the scheme of most explains have that one; return those newly named."""
     known = list(tensors)
-    votes: Counter[tuple[str, Grid]] = Counter()
-    for tensor in known:
-        votes.update((part.kind, Grid(*part.key)) for part in tensor.parts if part.kind in _GRIDS)
-    if not votes or votes.most_common(1)[0][1] < 2:
+    grids = Counter(Grid(*part.key) for each in known for part in each.parts if part.kind == kind)
+    if sum(grids.values()) < 2:
         return []
-    kind, grid = votes.most_common(1)[0][0]
-    fresh = []
-    for tensor in known:
-        named = [part for part in tensor.parts if part.kind in _GRIDS]
-        if (named and named[0].key == tuple(grid)) or (tensor.parts and not named):
-            continue
-        if grid_of(tensor, "left" if kind == "dequantised" else "right", grid):
-            fresh += [tensor] * (not named)
-            tensor.parts = [_part(tensor, kind, grid)]
+    open_ = [each for each in known if not each.parts or each.parts[0].kind in _GRIDS]
+    side = "left" if kind == "dequantised" else "right"
+    fitting = {grid: [each for each in open_ if _has(each, side, grid)] for grid in grids}
+    grid = max(grids, key=lambda each: (len(fitting[each]), grids[each]))
+    if len(fitting[grid]) < 2:
+        return []
+    fresh = [each for each in fitting[grid] if not each.parts]
+    for tensor in fitting[grid]:
+        tensor.parts = [_part(tensor, kind, grid)]
     return fresh
+
+
+def _has(tensor: Tensor, side: str, grid: Grid) -> bool:
+    named = {part.key for part in tensor.parts if part.kind in _GRIDS}
+    return tuple(grid) in named or grid_of(tensor, side, grid) is not None
 
 
 _GRIDS = frozenset({"quantised", "dequantised", "palette"})
@@ -110,12 +108,6 @@ def _part(tensor: Tensor, kind: str, grid: Grid) -> Part:
     return Part(kind, tuple(grid), numbers, tensor.energy)
 
 
-def _is_coarse(tensor: Tensor) -> bool:
-    """Are there so few values that even a poor likeness is a grid (ternary, one bit)?"""
-    r = tensor.correlation
-    return r is not None and r > _ALIKE and _repeats(tensor.sample.right)
-
-
 def grid_of(tensor: Tensor, side: str, only: Grid | None = None) -> Grid | None:
     """Find the grid of one side, the coarsest group first."""
     rows = tensor.sample.right if side == "right" else tensor.sample.left
@@ -123,7 +115,7 @@ def grid_of(tensor: Tensor, side: str, only: Grid | None = None) -> Grid | None:
     ends = (scan.right_min, scan.right_max) if index else (scan.left_min, scan.left_max)
     if tensor.formats[index] in _F8:
         return None
-    if digits(tensor.formats[index]) > _FINE and not _repeats(rows):
+    if only is None and digits(tensor.formats[index]) > _FINE and not _repeats(rows):
         return None
     return _find(rows, _beginning(tensor, index), ends, tensor.formats[index], only)
 
@@ -131,7 +123,7 @@ def grid_of(tensor: Tensor, side: str, only: Grid | None = None) -> Grid | None:
 def _beginning(tensor: Tensor, index: int) -> NDArray[Any]:
     """Return the first values of a tensor in a line: groups may run from one row into the next."""
     columns = tensor.scan.count // tensor.rows
-    number = min(tensor.rows, -(-_MOST * _GROUPS[2] // columns))
+    number = min(tensor.rows, -(-_MOST * _RUNS[2] // columns))
     rows = tensor.change.values(tensor.delta)[index].some_rows(list(range(number)))
     line: NDArray[Any] = rows.reshape(-1)
     return line
@@ -142,7 +134,7 @@ def _repeats(rows: NDArray[Any]) -> bool:
     import numpy as np
 
     some = rows[:: max(1, len(rows) // 8)][:8].reshape(-1)
-    size = min(_FEWEST, some.size)
+    size = min(_NEIGHBOURS, some.size)
     groups = np.sort(some[: some.size - some.size % size].reshape(-1, size), axis=1)
     return bool(((groups[:, 1:] == groups[:, :-1]) & (groups[:, 1:] != 0)).any())
 
@@ -159,23 +151,56 @@ def _find(
     step = max(1, len(rows) // 16)
     some = rows[::step][:16].astype(np.float64)
     low, high = (np.full((1, 1), end) for end in ends)
-    whole = some.reshape(1, -1)
+    whole = some.reshape(1, -1)[:, :: 1 + some.size // _VALUES]
     candidates: list[tuple[int | str, Any, Any, Any]] = [("tensor", whole, low, high)]
     candidates.append(("row", some, *_ends(some)))
-    line = beginning.astype(np.float64)
-    for size in _GROUPS:
-        if some.shape[1] % size == 0:
-            pieces = some.reshape(-1, size)[:_MOST]
-        else:
-            pieces = line[: line.size - line.size % size].reshape(-1, size)[:_MOST]
-        if some.shape[1] != size and len(pieces) >= _FEW:
+    line, width = beginning.astype(np.float64), some.shape[1]
+    for size in _sizes(width):
+        pieces = some.reshape(-1, size)[:_MOST] if width % size == 0 else _cut(line, size)
+        if len(pieces) >= _FEW:
             candidates.append((size, pieces, *_ends(pieces)))
-    for group, pieces, least, most in candidates:
-        for bits, scheme in _levels(pieces, least, most, dtype):
-            grid = Grid(bits, group, scheme)
-            if only is None or grid == only:
-                return grid
+    if only is not None:
+        size = "row" if only.group == width else only.group
+        candidates = [each for each in candidates if each[0] == size]
+    groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
+    if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
+        return grid
     return _palette(some, rows) if only is None else None
+
+
+def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
+    """Take the coarsest groups for which the evidence is nearly the best."""
+    found = [(size, codes) for size, group in groups if (codes := _integers(group))]
+    best = max((codes.gain for _, codes in found), default=0.0)
+    for size, codes in found:
+        if codes.gain < _NEARLY * best:
+            continue
+        grid = Grid(codes.bits, size, "ternary" if 1 < codes.bits < 2 else f"int{codes.bits:g}")
+        if only is None or grid == only:
+            return grid
+        return only if codes.bits <= only.bits and only.scheme.startswith("int") else None
+    return None
+
+
+def _of_table(
+    groups: list[tuple[int | str, Group]], dtype: str, only: Grid | None
+) -> Grid | None:
+    for size, group in groups:
+        for bits, scheme in _tables(group, dtype):
+            grid = Grid(bits, size, scheme)
+            if only is None or grid._replace(group=only.group) == only:
+                return only or grid
+    return None
+
+
+def _sizes(width: int) -> list[int]:
+    """List the sizes that groups may have, the largest first: the coarsest says the least."""
+    inside = {size for size in range(_SMALLEST, width // 2 + 1) if width % size == 0}
+    return sorted(inside | {size for size in _RUNS if size != width}, reverse=True)
+
+
+def _cut(line: NDArray[Any], size: int) -> NDArray[Any]:
+    return line[: line.size - line.size % size].reshape(-1, size)[:_MOST]
 
 
 def _ends(pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -192,60 +217,106 @@ class Group(NamedTuple):
     errors: NDArray[Any]  # half a unit in the last place
 
 
-def _levels(
+class Codes(NamedTuple):
+    """Bits of the codes of all groups, and what they save of each value, in bits."""
+
+    bits: float
+    gain: float
+
+
+def _grouped(
     pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any], dtype: str
-) -> Iterator[tuple[float, str]]:
+) -> Group | None:
+    """Return the groups that are not zero throughout."""
     import numpy as np
 
     largest = np.maximum(np.abs(low), np.abs(high))
     alive = (largest > 0).reshape(-1)
-    if not alive.any() or pieces[alive].size < _FEWEST:
-        return
+    if not alive.any():
+        return None
     errors = unit(pieces[alive], dtype) / 2
-    group = Group(pieces[alive], low[alive], high[alive], largest[alive], errors)
-    yield from _integers(group)
-    yield from _tables(group, dtype)
+    return Group(pieces[alive], low[alive], high[alive], largest[alive], errors)
 
 
-def _integers(group: Group) -> Iterator[tuple[float, str]]:
-    """Find whole multiples of a step: the largest code is known, or the ends, or the gaps."""
+def _integers(group: Group) -> Codes | None:
+    """Find whole multiples of a step, from zero or from the least value."""
     import numpy as np
 
-    shares = np.abs(group.values) / group.largest
-    errors = group.errors / group.largest
-    ends = errors.max()
-    for top, bits in _SYMMETRIC:
-        if _fits(shares * top, top * (errors + shares * ends)):
-            yield bits, "ternary" if top == 1 else f"int{bits:g}"
-    span = np.where(group.high > group.low, group.high - group.low, 1.0)
-    for top, bits in _RANGES:
-        error = top * (group.errors + 2 * group.errors.max(axis=1, keepdims=True)) / span
-        if _fits((group.values - group.low) / span * top, error):
-            yield bits, f"int{bits:g} asymmetric"
-    if found := _lattice(group):
-        yield found
+    ends = group.errors.max(axis=1, keepdims=True)
+    span = group.high - group.low
+    shares = group.values / group.largest
+    errors = (group.errors + np.abs(shares) * ends) / group.largest
+    found = _coded(shares, errors, span / group.largest, 1)
+    if found is None and (span > 0).all():
+        shares = (group.values - group.low) / span
+        found = _coded(shares, (group.errors + ends + 2 * shares * ends) / span, span / span, 2)
+    return found
 
 
-def _lattice(group: Group) -> tuple[float, str] | None:
-    """Take the smallest gap of each group for its step: the ends of a range need not be codes."""
+def _coded(
+    shares: NDArray[Any], errors: NDArray[Any], spans: NDArray[Any], known: int
+) -> Codes | None:
+    """Return the codes that all groups have: some groups show of most that they have none."""
     import numpy as np
 
-    ordered = np.sort(group.values, axis=1)
-    off = 4 * group.errors.max(axis=1, keepdims=True)
-    gaps = np.diff(ordered, axis=1)
-    gaps[gaps <= off] = np.inf
-    step = gaps.min(axis=1, keepdims=True, initial=np.inf)
-    if not np.isfinite(step).all():
+    for number in sorted({min(_FIRST, len(shares)), len(shares)}):
+        tops = _codes(shares[:number], errors[:number])
+        if tops is None:
+            return None
+        every, different = _evidence(shares[:number], errors[:number], tops, known)
+        if every <= 0 or different <= 0:
+            return None
+    if every <= _BAR or different <= _BAR / 2:
         return None
-    low, span = ordered[:, :1], ordered[:, -1:] - ordered[:, :1]
-    tops = np.rint(span / step)
-    if not 3 <= tops.max() <= _PALETTE or group.values.shape[1] < 2 * tops.max():
-        return None
-    step = span / np.maximum(tops, 1)
-    if not _fits((group.values - low) / step, off / step):
-        return None
-    bits = float(np.ceil(np.log2(tops.max() + 1)))
-    return bits, f"int{bits:g} asymmetric"
+    levels = 1 + int(np.rint(spans * tops).max())
+    bits = {2: 1.0, 3: 1.58}.get(levels, float(np.ceil(np.log2(levels))))
+    return Codes(bits, every / shares.size)
+
+
+def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
+    """Find the least code of each group's largest value at which all values have codes."""
+    import numpy as np
+
+    tops = np.arange(1, _PALETTE)
+    few = slice(None, None, 1 + shares.shape[1] // _NEIGHBOURS)
+    possible = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).all(axis=1)
+    found = np.zeros((len(shares), 1), np.int64)
+    for top in tops[possible.any(axis=0)]:
+        rows = np.flatnonzero(possible[:, top - 1] & (found[:, 0] == 0))
+        if rows.size:
+            fits = _is_on(shares[rows] * top, errors[rows] * top).all(axis=1)
+            found[rows[fits]] = top
+    return found if found.all() else None
+
+
+def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
+    """Which lie at whole numbers, within the error of storage, or could lie anywhere?"""
+    import numpy as np
+
+    allowed = _SLACK * errors + _EXACT
+    fits: NDArray[Any] = (np.abs(places - np.rint(places)) <= allowed) | (allowed >= _ANYWHERE)
+    return fits
+
+
+def _evidence(
+    shares: NDArray[Any], errors: NDArray[Any], tops: NDArray[Any], known: int
+) -> tuple[float, float]:
+    """Add up what chance does not do: of all values, and of each code of a group once.
+
+    The values that the scale is from and zeros (of pruning) say nothing, and a scale takes bits.
+    """
+    import numpy as np
+
+    codes = np.rint(shares * tops)
+    allowed = _SLACK * errors * tops + _EXACT
+    bits = np.where(allowed < _ANYWHERE, -np.log2(2 * np.minimum(allowed, 0.5)), 0.0)
+    few = tops == 1  # two codes or three: every one of them tells
+    bits *= (codes != 0) | (few & (known == 2))
+    found = []
+    for each in (bits, bits * (_first(codes) | few)):
+        scale = np.sort(each, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
+        found.append(float((each.sum(axis=1) - scale).sum()))
+    return found[0], found[1]
 
 
 def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
@@ -266,22 +337,6 @@ def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
 def _both_signs(table: Sequence[float]) -> list[float]:
     largest = max(table)
     return [sign * value / largest for value in table for sign in (-1, 1)]
-
-
-def _fits(places: NDArray[Any], errors: NDArray[Any]) -> bool:
-    """Do all lie at whole numbers, within the error of storage, and beyond chance?"""
-    import numpy as np
-
-    nearest = np.rint(places)
-    allowed = _SLACK * errors + _EXACT + 0 * places
-    useful = allowed < 0.25
-    miss = np.abs(places - nearest)
-    if not useful.any() or not (miss[useful] <= allowed[useful]).all():
-        return False
-    if nearest.max() <= 1:  # two or three levels: every weight tells
-        return bool(-np.log2(2 * allowed[useful]).sum() > _BAR)
-    inner = useful & (nearest > 0) & (nearest < nearest.max()) & _first(nearest)
-    return bool(-np.log2(2 * allowed[inner]).sum() > _BAR)
 
 
 def _first(places: NDArray[Any]) -> NDArray[Any]:
@@ -317,7 +372,7 @@ def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
     ratio = places / step
     miss = np.abs(ratio - np.rint(ratio))
     allowed = _SLACK * errors / step + _EXACT
-    useful = allowed < 0.25
+    useful = allowed < _ANYWHERE
     if not useful.any() or not (miss[useful] <= allowed[useful]).all():
         return False
     bits = -np.log2(2 * allowed[useful & _first(places)])

@@ -7,6 +7,7 @@ from math import fsum, isfinite
 from typing import Any, NamedTuple
 
 from difflens.core.records import SAME, Delta
+from difflens.measure.precision import sample
 from difflens.models.anatomy.places import where
 from difflens.models.anatomy.roles import is_parameter
 
@@ -303,7 +304,21 @@ def is_unrelated(change: Change, found: Found) -> bool:
     kinds = {delta.kind for delta in change.deltas}
     paired = kinds & {"changed", "recast", "reshaped"} or not kinds & SAME
     turned = sum(delta.pair.left.count for delta in found.transposed if delta.pair.left)
-    return bool(whole and paired and number >= _FEW and other - turned >= _STRANGER * whole)
+    strange = whole and paired and number >= _FEW and other - turned >= _STRANGER * whole
+    return bool(strange) and _shared(change) < _FEW
+
+
+def _shared(change: Change) -> int:
+    """Count the tensors that both models have in common, bit by bit, and no constant made so."""
+    import numpy as np
+
+    number = 0
+    for delta in change.deltas:
+        info = delta.pair.left
+        if delta.kind == "identical" and info and _is_weight(delta):
+            numbers = sample(change.diff.values("left", info.name, delta.pair))
+            number += len(np.unique(numbers)) > info.count // 2
+    return number
 
 
 def _are_drawn(found: Found) -> bool:

@@ -111,6 +111,13 @@ class Tensor:
         few = self.rows <= _ROWS and self.scan.count <= _ELEMENTS
         return self.scan.count <= _WHOLE or few
 
+    @cached_property
+    def reach(self) -> tuple[int, int]:
+        """How many of its rows and of its columns moved at all, by the sample."""
+        moved = self.expected != self.sample.right
+        rows = int(moved.any(axis=1).sum()) * self.rows // len(moved)
+        return rows, int(moved.any(axis=0).sum())
+
     @property
     def expected(self) -> NDArray[Any]:
         """The left rows of the sample, as the right's format would hold them."""

@@ -18,6 +18,7 @@ _LEAST = 2.0**-20  # a factor below which nothing of a tensor is left to be comp
 STEPS = 2.0  # units in the last place that a small update moves a value of a coarse format by
 _LOOKED = 1 << 16  # elements of a sample that are looked at for a pattern of zeros
 _CHANCE = 24.0  # bits of evidence that groups of zeros were chosen
+_GROUPS = (2, 4, 8, 16)  # weights in a row of which some are left
 _RANKED = 1 << 13  # elements of a sample that are ranked against others
 _FEW = 16  # elements that must have moved so, to be called an update
 
@@ -36,7 +37,7 @@ def by_scan(tensor: Tensor) -> bool:
 
 
 def _is_scaled(tensor: Tensor) -> bool:
-    factor = scale_of(tensor)
+    factor = scale_of(tensor) or _scale_within_rounding(tensor)
     if factor is None:
         return False
     kind = "sign_flipped" if factor == -1 else "scaled"
@@ -121,6 +122,29 @@ def scale_of(tensor: Tensor) -> float | None:
     rest = residual * sqrt(scan.square_sum)
     is_left = abs(factor) >= _LEAST and rest <= _HIDDEN * sqrt(scan.right_square_sum)
     return factor if is_left else None
+
+
+def _scale_within_rounding(tensor: Tensor) -> float | None:
+    """Return a factor that makes each right value of each left one, but for its rounding.
+
+    Each pair of values leaves an interval to the factor. A change that rounding hides much of, as
+    a hundredth in BF16, is a scale where all intervals meet, and one is not where they meet.
+    """
+    import numpy as np
+
+    coarse = min(tensor.formats, key=digits)
+    if digits(coarse) >= ROUNDING["F32"][1] or tensor.moved < _FEW:
+        return None
+    left, right = (side.astype(np.float64) for side in tensor.pieces)
+    if not np.isfinite(right).all() or ((left == 0) & (right != 0)).any():
+        return None
+    one, other = left[left != 0], right[left != 0]
+    half = unit(other, tensor.formats[1]) / 2
+    ends = np.sort(np.stack([other - half, other + half]) / one, axis=0)
+    least, most = float(ends[0].max()), float(ends[1].min())
+    if least > most or least <= 1 <= most or len(np.unique(np.abs(one))) < _FEW:
+        return None
+    return (least + most) / 2
 
 
 def _shown(factor: float) -> float:
@@ -228,10 +252,8 @@ def _pattern(tensor: Tensor, gained: int, edits: Edits | None) -> dict[str, Any]
         and rows.sum() * columns >= (zero & ~was).sum()
     ):
         pattern = "rows"
-    elif columns >= 8 and shares[4] == 1 and _is_chosen(zero, 4):
-        pattern = "2:4"
-    elif columns >= 16 and shares[8] == 1 and _is_chosen(zero, 8):
-        pattern = "4:8"
+    elif masks := [mask for size in _GROUPS if (mask := _mask(zero, size))]:
+        pattern = min(masks)[1]
     found: dict[str, Any] = {"pattern": pattern, "pruning_auc": _auc(left, zero & ~was, zero)}
     if columns >= 8:
         found |= {"two_of_four": shares[4], "four_of_eight": shares[8]}
@@ -240,13 +262,22 @@ def _pattern(tensor: Tensor, gained: int, edits: Edits | None) -> dict[str, Any]
     return found
 
 
-def _is_chosen(zero: Any, size: int) -> bool:
-    """Is it beyond chance that every group is half zero? Among many zeros it is none."""
-    share = float(zero.mean())
+def _mask(zero: Any, size: int) -> tuple[float, str] | None:
+    """Say how many of so many in a row are left at most, and how many bits an element that takes.
+
+    It is a pattern where chance does not leave so few in every group: among many zeros it does.
+    """
+    if zero.shape[1] % size or zero.shape[1] < 2 * size:
+        return None
+    most = size - int(zero.reshape(-1, size).sum(axis=1).min())
+    share, groups = float(zero.mean()), zero.size // size
     one = sum(
-        comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(size // 2, size + 1)
+        comb(size, left) * (1 - share) ** left * share ** (size - left) for left in range(most + 1)
     )
-    return bool(-log2(one) * (zero.size // size) > _CHANCE) if 0 < one < 1 else False
+    if not 0 < most < size or not 0 < one < 1 or -log2(one) * groups <= _CHANCE:
+        return None
+    masks = sum(comb(size, left) for left in range(most + 1))
+    return log2(masks) / size, f"{most}:{size}"
 
 
 def _half_zero(zero: Any, size: int) -> float:
