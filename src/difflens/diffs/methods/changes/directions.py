@@ -63,8 +63,10 @@ def _may_be_low(tensor: Tensor) -> bool:
 
 
 def highest(tensor: Tensor) -> int:
-    """Return the highest rank that is low for a matrix: few rows have no higher one anyway."""
-    return int(tensor.change.answer["rank_fraction"] * min(tensor.reach))
+    """Return the highest rank that is low: its factors hold fewer numbers than what moved."""
+    rows, columns = tensor.reach
+    numbers = float(tensor.change.answer["rank_fraction"]) * rows * columns
+    return int(numbers / max(1, rows + columns))
 
 
 def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:

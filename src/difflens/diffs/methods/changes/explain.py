@@ -28,7 +28,7 @@ from .order import (
     transposed_shapes,
 )
 from .parts import Part, Tensor, tensors
-from .values import STEPS, by_edits, by_scan, cast, wants_edits
+from .values import by_edits, by_scan, cast, is_hidden, wants_edits
 
 _GONE = 0.01  # part of a tensor's elements that are zero now and were not: no training does that
 _FURTHER = 2.0  # times the mean move of the others that new zeros moved where they were pruned
@@ -56,9 +56,10 @@ def explain(change: Change) -> Found:
     claimed = {name for record in structural for name in record.names}
     moved = [each for each in tensors(change) if left_name(each.delta) not in claimed]
     _settle_format(change, moved)
-    rest = [tensor for tensor in moved if not (by_scan(tensor) or by_damage(tensor))]
-    open_ = _with_edits(change, rest)
-    rest = [tensor for tensor in open_ if not by_order(tensor)]
+    open_ = [tensor for tensor in moved if not (by_scan(tensor) or by_damage(tensor))]
+    rest = [tensor for tensor in open_ if tensor.is_coarser or not by_order(tensor)]
+    rest = _with_edits(change, rest)
+    rest = [tensor for tensor in rest if not (tensor.is_coarser and by_order(tensor))]
     rest = _with_grids(rest, "quantised")
     drifted = _with_grids(by_directions(change, rest), "dequantised")
     for tensor in drifted:
@@ -243,7 +244,7 @@ def _dead_units(moved: list[Tensor]) -> None:
     """Beside more tensors that were trained, elements that did not move had no gradient."""
     trained = [each for each in moved if any(part.kind == "trained" for part in each.parts)]
     still = [each for each in moved if any(part.kind in _EDITS for part in each.parts)]
-    small = [each for each in still if each.edits and each.edits.units <= STEPS]
+    small = [each for each in still if is_hidden(each)]
     for tensor in still if len(trained) > len(still) else small if trained else ():
         tensor.parts = [
             Part("trained", (), {}, part.energy) if part.kind in _EDITS else part
@@ -293,7 +294,7 @@ def _consistent(change: Change, moved: list[Tensor]) -> None:
     rounding = 2.0**-coarsest if any(tensor.is_coarser for tensor in chosen) else 1e-6
     if found is not None and found[1] <= rounding:
         return
-    if found is None and are_of_one(chosen) and not _is_alone(change, chosen):
+    if found is None and (len(change.deltas) == 1 or _may_be_consistent(chosen)):
         return
     for tensor in chosen:
         tensor.parts = [
@@ -302,10 +303,9 @@ def _consistent(change: Change, moved: list[Tensor]) -> None:
         ]
 
 
-def _is_alone(change: Change, chosen: list[Tensor]) -> bool:
-    """Was one matrix of many reordered, so that no other can undo it?"""
-    matrices = [each for each in chosen if each.is_matrix]
-    return len(matrices) <= 1 < len(change.deltas)
+def _may_be_consistent(chosen: list[Tensor]) -> bool:
+    """Are there two matrices at least, so that one can undo the order of the other?"""
+    return sum(each.is_matrix for each in chosen) > 1 and are_of_one(chosen)
 
 
 def _noise(drifted: list[Tensor]) -> None:

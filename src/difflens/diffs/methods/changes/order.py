@@ -44,8 +44,10 @@ def has_same_values(scan: Scan) -> bool:
     return all(exact) and all(isclose(*sums, rel_tol=1e-6) for sums in near)
 
 
-def stored_alike(tensor: Tensor) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Return how storage changed the values of the left, in whatever order; None if it did not.
+def stored_alike(
+    tensor: Tensor, size: float | None = None
+) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """Return how storage changed values whose sizes add up to that; None if it did not.
 
     Cutting off makes values smaller by 0.35 units in the last place on average, rounding does not.
     """
@@ -54,7 +56,8 @@ def stored_alike(tensor: Tensor) -> Callable[[NDArray[Any]], NDArray[Any]] | Non
     if not tensor.is_coarser:
         return None
     scan, to = tensor.scan, tensor.formats[1]
-    nearest = scan.right_abs_sum > (1 - 0.35 / 2 * 2.0 ** -digits(to)) * scan.left_abs_sum
+    size = scan.left_abs_sum if size is None else size
+    nearest = scan.right_abs_sum > (1 - 0.35 / 2 * 2.0 ** -digits(to)) * size
     return lambda values: rounded(values.astype(np.float32), to, nearest=nearest)
 
 
@@ -260,43 +263,26 @@ def _is_alike(tensor: Tensor) -> bool:
 def exchanged(change: Change, chosen: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """Pair the tensors that hold each other's values."""
     found: list[tuple[Tensor, Tensor]] = []
-    waiting: dict[tuple[Any, ...], list[Tensor]] = {}
-    for tensor in chosen:
-        waiting.setdefault(_key(tensor, "left"), []).append(tensor)
     used: set[str] = set()
-    for tensor in chosen:
-        if tensor.name in used or tensor.scan.count < 2:
-            continue
-        for other in waiting.get(_key(tensor, "right"), []):
-            if (
-                other.name in used
-                or other is tensor
-                or _key(other, "right") != _key(tensor, "left")
-            ):
+    for place, one in enumerate(chosen):
+        for other in chosen[place + 1 :]:
+            if one.shape != other.shape or one.scan.count < 2 or used & {one.name, other.name}:
                 continue
-            if _holds(change, tensor, other) and _holds(change, other, tensor):
-                found.append((tensor, other))
-                used |= {tensor.name, other.name}
-                break
+            if _holds(change, one, other) and _holds(change, other, one):
+                found.append((one, other))
+                used |= {one.name, other.name}
     return found
-
-
-def _key(tensor: Tensor, side: str) -> tuple[Any, ...]:
-    import numpy as np
-
-    scan, stored = tensor.scan, stored_alike(tensor)
-    ends = np.array([getattr(scan, f"{side}_{name}") for name in ("min", "max")], np.float64)
-    if stored and side == "left":
-        ends = stored(ends)
-    return (tensor.shape, *ends.tolist())
 
 
 def _holds(change: Change, one: Tensor, other: Tensor) -> bool:
     """Are the values of `one` on the left those of `other` on the right?"""
     import numpy as np
 
+    near = 2.0 ** -digits(other.formats[1])
+    if not isclose(one.scan.left_abs_sum, other.scan.right_abs_sum, rel_tol=near):
+        return False
     left, _ = change.values(one.delta)
     _, right = change.values(other.delta)
-    stored = stored_alike(other) or (lambda values: values)
+    stored = stored_alike(other, one.scan.left_abs_sum) or (lambda values: values)
     pieces = zip(left.pieces(), right.pieces(), strict=True)
     return all(bool(np.array_equal(stored(before), after)) for before, after in pieces)

@@ -15,6 +15,7 @@ from .explained import Explained
 
 _NAMED = 4  # modules named in a sentence before they are only counted
 _ALL = 0.9995  # part of a change that is all of it
+_MANY = 0.05  # part of the elements of some tensors that is more than an edit of a few
 _SHOWN = 2  # names in brackets before "and n more"
 
 
@@ -139,7 +140,9 @@ def _zeroed(_change: Change, record: Explained) -> str:
 
 def _sparse(_change: Change, record: Explained) -> str:
     elements = record.numbers["elements"]
-    if record.numbers.get("scattered"):
+    if record.numbers.get("scattered") or (
+        len(record.names) > 1 and record.numbers["fraction"] > _MANY
+    ):
         share = percent(record.numbers["fraction"])
         return (
             f"{share} of the elements of {subject(record)} moved and those between them did not:"

@@ -15,7 +15,6 @@ from .parts import Part, Tensor
 
 _HIDDEN = 0.1  # a change that rounding could hide more than a tenth of cannot be called a scale
 _LEAST = 2.0**-20  # a factor below which nothing of a tensor is left to be compared
-STEPS = 2.0  # units in the last place that a small update moves a value of a coarse format by
 _LOOKED = 1 << 16  # elements of a sample that are looked at for a pattern of zeros
 _CHANCE = 24.0  # bits of evidence that groups of zeros were chosen
 _GROUPS = (2, 4, 8, 16)  # weights in a row of which some are left
@@ -140,6 +139,8 @@ def _scale_within_rounding(tensor: Tensor) -> float | None:
         return None
     one, other = left[left != 0], right[left != 0]
     half = unit(other, tensor.formats[1]) / 2
+    if np.median(np.abs(other - one) / half) <= 2:  # of one unit: any rounding moves values so
+        return None
     ends = np.sort(np.stack([other - half, other + half]) / one, axis=0)
     least, most = float(ends[0].max()), float(ends[1].min())
     if least > most or least <= 1 <= most or len(np.unique(np.abs(one))) < _FEW:
@@ -211,17 +212,27 @@ def _edit(tensor: Tensor, edits: Edits, limit: float) -> Part | None:
     if tensor.is_matrix and edits.rows <= limit * tensor.rows and whole:
         numbers = {"rows_changed": edits.rows, "rows": tensor.rows}
         return Part("row_edit", (), numbers, edits.squares)
-    if _is_small_update(tensor, edits):
+    if edits.moved >= _FEW and is_hidden(tensor):
         return Part("trained", (), {"fraction": edits.moved / edits.count}, edits.squares)
     if edits.moved == 1 or edits.moved < tensor.change.answer["sparse_fraction"] * edits.count:
         return Part("sparse_edit", (), {"elements": edits.moved}, edits.squares)
     return None
 
 
-def _is_small_update(tensor: Tensor, edits: Edits) -> bool:
-    """Did values move by single units of a coarse format, as a small learning rate does?"""
-    coarse = not tensor.is_coarser and digits(tensor.formats[1]) < ROUNDING["F32"][1]
-    return coarse and edits.moved >= _FEW and edits.units <= STEPS
+def is_hidden(tensor: Tensor) -> bool:
+    """Are the values that did not move so coarse that such a move would not show in them?
+
+    A small learning rate leaves most values of a coarse format where they are.
+    """
+    import numpy as np
+
+    left, right = tensor.pieces
+    moved = left != right
+    if tensor.is_coarser or not moved.any() or moved.all():
+        return False
+    apart = np.abs(right[moved].astype(np.float64) - left[moved])
+    still = right[~moved & (right != 0)]
+    return bool(still.size and np.median(unit(still, tensor.formats[1])) >= np.median(apart))
 
 
 def _pruned(tensor: Tensor, gained: int, energy: float, edits: Edits | None = None) -> Part:

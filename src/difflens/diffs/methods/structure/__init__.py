@@ -18,6 +18,7 @@ from .pruning import pruned_structurally
 from .rescaling import moved_factors
 from .rotation import rotated_stream
 from .settings import changed_settings, changed_state, changed_tokens
+from .turned_heads import turned_heads
 from .vocabulary import resized_vocabulary
 from .weight_norms import folded_weight_norms
 
@@ -26,12 +27,13 @@ Finder = Callable[[Diff, Evidence, Answer], list[Explained]]
 _FINDERS: tuple[Finder, ...] = (
     adapters,
     merged_models,
+    folded_batch_norms,  # a norm that is gone is no layer that was removed
     moved_layers,
     resized_vocabulary,
     rotated_stream,
+    turned_heads,
     replaced_heads,
     pruned_structurally,
-    folded_batch_norms,
     folded_weight_norms,
     moved_factors,
 )
