@@ -53,6 +53,7 @@ def _may_be_low(tensor: Tensor) -> bool:
     gram = d @ d.T if len(d) <= d.shape[1] else d.T @ d
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
     edge = max(_edge(tensor, left, right), 5e-7 * float(values[0]))
+    tensor.clarity = float(values[0]) / edge
     if (values > edge).sum() <= limit:
         return True
     # Noise beside a low rank: a bulk whose median gives an edge that few values pass.
@@ -83,13 +84,14 @@ def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
 def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     """Name the matrices that changed in few directions; return the others."""
     asked = chosen = candidates(rest)
-    if not chosen:
-        return rest
+    clearest = _clearest(chosen)
+    spectra = _spectra(change, clearest)
+    if not any(_read(each, spectra[each.name]) for each in chosen if each.name in spectra):
+        return rest  # what does not show where it is clearest shows nowhere
     if len(chosen) > SPECTRA:
         asked = [chosen[index * len(chosen) // SPECTRA] for index in range(SPECTRA)]
-    measure: Any = DeltaSpectrum
-    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
-    spectra = {tensor.name: found for tensor, found in zip(asked, taken, strict=True)}
+        asked += [each for each in clearest if each not in asked]
+    spectra |= _spectra(change, [each for each in asked if each.name not in spectra])
     ranks = {
         tensor.name: reading
         for tensor in asked
@@ -116,15 +118,27 @@ def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     return _without_peers(change, rest, modes)
 
 
-def _without_peers(
-    change: Change, rest: list[Tensor], modes: dict[str, Reading]
-) -> list[Tensor]:
+def _clearest(chosen: list[Tensor]) -> list[Tensor]:
+    """Choose the matrix of each role whose sample stands out most from rounding."""
+    best: dict[str, Tensor] = {}
+    for tensor in sorted(chosen, key=lambda each: each.clarity):
+        best[_role(tensor)] = tensor
+    return list(best.values())
+
+
+def _spectra(change: Change, asked: list[Tensor]) -> dict[str, DeltaSpectrum | None]:
+    measure: Any = DeltaSpectrum
+    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
+    return {tensor.name: found for tensor, found in zip(asked, taken, strict=True)}
+
+
+def _without_peers(change: Change, rest: list[Tensor], modes: dict[str, Reading]) -> list[Tensor]:
     """Name what the update of the others explains as well, whatever its size; return the rest."""
     rank = max((mode.rank for mode in modes.values() if mode.sure), default=0)
     asked = [tensor for tensor in rest if tensor.is_matrix and rank][:SPECTRA]
-    measure: Any = DeltaSpectrum
-    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
-    for tensor, spectrum in zip(asked, taken, strict=True):
+    spectra = _spectra(change, asked)
+    for tensor in asked:
+        spectrum = spectra[tensor.name]
         if spectrum is None or spectrum.rounding_edge is None or not min(tensor.reach) > rank:
             continue
         if sum(value > spectrum.rounding_edge for value in spectrum.values) <= rank:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.dtypes import ROUNDING
@@ -149,23 +150,23 @@ def _find(
     import numpy as np
 
     step = max(1, len(rows) // 16)
-    some = rows[::step][:16].astype(np.float64)
+    some = _with_errors(rows[::step][:16], dtype)
+    line, width = _with_errors(beginning, dtype), some.shape[2]
     low, high = (np.full((1, 1), end) for end in ends)
-    whole = some.reshape(1, -1)[:, :: 1 + some.size // _VALUES]
+    whole = some.reshape(2, 1, -1)[:, :, :: 1 + some[0].size // _VALUES]
     candidates: list[tuple[int | str, Any, Any, Any]] = [("tensor", whole, low, high)]
     candidates.append(("row", some, *_ends(some)))
-    line, width = beginning.astype(np.float64), some.shape[1]
     for size in _sizes(width):
-        pieces = some.reshape(-1, size)[:_MOST] if width % size == 0 else _cut(line, size)
-        if len(pieces) >= _FEW:
+        pieces = some.reshape(2, -1, size)[:, :_MOST] if width % size == 0 else _cut(line, size)
+        if pieces.shape[1] >= _FEW:
             candidates.append((size, pieces, *_ends(pieces)))
     if only is not None:
         size = "row" if only.group == width else only.group
         candidates = [each for each in candidates if each[0] == size]
-    groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
+    groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:]))]
     if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
         return grid
-    return _palette(some, rows) if only is None else None
+    return _palette(some[0], rows) if only is None else None
 
 
 def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
@@ -182,9 +183,7 @@ def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Gr
     return None
 
 
-def _of_table(
-    groups: list[tuple[int | str, Group]], dtype: str, only: Grid | None
-) -> Grid | None:
+def _of_table(groups: list[tuple[int | str, Group]], dtype: str, only: Grid | None) -> Grid | None:
     for size, group in groups:
         for bits, scheme in _tables(group, dtype):
             grid = Grid(bits, size, scheme)
@@ -199,12 +198,23 @@ def _sizes(width: int) -> list[int]:
     return sorted(inside | {size for size in _RUNS if size != width}, reverse=True)
 
 
+def _with_errors(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return values, and with each how far storage may put it off: half a unit in the last place.
+
+    They are taken apart into groups together, so that no unit is computed twice.
+    """
+    import numpy as np
+
+    return np.stack([values.astype(np.float64), unit(values, dtype) / 2])
+
+
 def _cut(line: NDArray[Any], size: int) -> NDArray[Any]:
-    return line[: line.size - line.size % size].reshape(-1, size)[:_MOST]
+    number = min(line.shape[1] // size, _MOST)
+    return line[:, : number * size].reshape(2, number, size)
 
 
 def _ends(pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    return pieces.min(axis=1, keepdims=True), pieces.max(axis=1, keepdims=True)
+    return pieces[0].min(axis=1, keepdims=True), pieces[0].max(axis=1, keepdims=True)
 
 
 class Group(NamedTuple):
@@ -224,9 +234,7 @@ class Codes(NamedTuple):
     gain: float
 
 
-def _grouped(
-    pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any], dtype: str
-) -> Group | None:
+def _grouped(pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Group | None:
     """Return the groups that are not zero throughout."""
     import numpy as np
 
@@ -234,8 +242,7 @@ def _grouped(
     alive = (largest > 0).reshape(-1)
     if not alive.any():
         return None
-    errors = unit(pieces[alive], dtype) / 2
-    return Group(pieces[alive], low[alive], high[alive], largest[alive], errors)
+    return Group(pieces[0][alive], low[alive], high[alive], largest[alive], pieces[1][alive])
 
 
 def _integers(group: Group) -> Codes | None:
@@ -278,15 +285,19 @@ def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
     import numpy as np
 
     tops = np.arange(1, _PALETTE)
-    few = slice(None, None, 1 + shares.shape[1] // _NEIGHBOURS)
+    few = slice(None, None, 1 + shares.shape[1] // _FIRST)
     possible = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).all(axis=1)
     found = np.zeros((len(shares), 1), np.int64)
-    for top in tops[possible.any(axis=0)]:
-        rows = np.flatnonzero(possible[:, top - 1] & (found[:, 0] == 0))
-        if rows.size:
-            fits = _is_on(shares[rows] * top, errors[rows] * top).all(axis=1)
-            found[rows[fits]] = top
-    return found if found.all() else None
+    open_ = np.arange(len(shares))
+    while open_.size:  # all groups at once, each at the least code that it has not failed
+        if not possible[open_].any(axis=1).all():
+            return None
+        top = tops[possible[open_].argmax(axis=1)][:, None]
+        fits = _is_on(shares[open_] * top, errors[open_] * top).all(axis=1)
+        found[open_[fits]] = top[fits]
+        open_, top = open_[~fits], top[~fits, 0]
+        possible[open_, top - 1] = False
+    return found
 
 
 def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
@@ -326,12 +337,27 @@ def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
     shares = group.values / group.largest
     errors = group.errors / group.largest
     errors = errors + np.abs(shares) * errors.max()
-    for name, table in (("NF4", _NF4), ("FP4", _both_signs(_FP4)), ("FP4", _both_signs(_FP4_BNB))):
-        if _is_of(shares, np.sort(np.array(table)), errors):
-            yield 4, name
+    few = slice(_FIRST), slice(None, None, 1 + shares.shape[1] // _NEIGHBOURS)
+    some = shares[few], errors[few]  # a few values show of most tables that it is another
+    for name, table in _sorted_tables():
+        if _allowed_misses(some[0], table, some[1]) is None or not _is_of(shares, table, errors):
+            continue
+        yield 4, name
     for name, top in _F8.items():
-        if digits(dtype) > digits(name) and _is_float(np.abs(shares) * top, name, errors * top):
+        if digits(dtype) <= digits(name):
+            continue
+        if _useful(np.abs(some[0]) * top, name, some[1] * top) is None:
+            continue
+        if _is_float(np.abs(shares) * top, name, errors * top):
             yield 8, name
+
+
+@cache
+def _sorted_tables() -> tuple[tuple[str, NDArray[Any]], ...]:
+    import numpy as np
+
+    tables = ("NF4", _NF4), ("FP4", _both_signs(_FP4)), ("FP4", _both_signs(_FP4_BNB))
+    return tuple((name, np.sort(np.array(table))) for name, table in tables)
 
 
 def _both_signs(table: Sequence[float]) -> list[float]:
@@ -352,29 +378,50 @@ def _first(places: NDArray[Any]) -> NDArray[Any]:
     return first
 
 
-def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]) -> bool:
+def _allowed_misses(
+    shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Return how far each value may miss its level; None if one misses by more."""
     import numpy as np
 
     place = np.clip(np.searchsorted(table, shares), 1, len(table) - 1)
     miss = np.minimum(np.abs(shares - table[place - 1]), np.abs(shares - table[place]))
-    allowed = _SLACK * errors + _EXACT
-    if not (miss <= allowed).all():
+    allowed: NDArray[Any] = _SLACK * errors + _EXACT
+    return allowed if (miss <= allowed).all() else None
+
+
+def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]) -> bool:
+    import numpy as np
+
+    allowed = _allowed_misses(shares, table, errors)
+    if allowed is None:
         return False
     chance = np.log2(np.minimum(0.9, 2 * allowed * len(table)))
     return bool(-chance[_first(shares)].sum() > _BAR)
 
 
-def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
+def _useful(
+    places: NDArray[Any], name: str, errors: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Say how far values may miss a float, and of which that says anything; None if one misses."""
     import numpy as np
 
     least, mantissa = ROUNDING[name]
     step = np.ldexp(1.0, np.maximum(np.frexp(places)[1] - 1, least) - mantissa)
     ratio = places / step
     miss = np.abs(ratio - np.rint(ratio))
-    allowed = _SLACK * errors / step + _EXACT
+    allowed: NDArray[Any] = _SLACK * errors / step + _EXACT
     useful = allowed < _ANYWHERE
-    if not useful.any() or not (miss[useful] <= allowed[useful]).all():
+    return (allowed, useful) if (miss[useful] <= allowed[useful]).all() else None
+
+
+def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
+    import numpy as np
+
+    found = _useful(places, name, errors)
+    if found is None or not found[1].any():
         return False
+    allowed, useful = found
     bits = -np.log2(2 * allowed[useful & _first(places)])
     return bool(bits.sum() > _BAR and useful.mean() > 0.5)
 
