@@ -64,7 +64,7 @@ def format_of(numbers: NDArray[Any], dtype: str, likely: str | None = None) -> s
     if _has_low_bits(numbers, own):
         return dtype
     size = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
-    few = len(np.unique(size[:4096])) < _LEAST
+    few = all(_distinct(size[:number]) < _LEAST for number in (64, 4096))
     for name in [likely] * (likely in _COARSER) if few else _COARSER:
         low, largest = _COARSER[str(name)]
         if ROUNDING[str(name)][1] >= own and name != dtype:
@@ -72,6 +72,14 @@ def format_of(numbers: NDArray[Any], dtype: str, likely: str | None = None) -> s
         if size.max(initial=0.0) <= largest and _is_held(size, str(name), low):
             return str(name)
     return dtype
+
+
+def _distinct(numbers: NDArray[Any]) -> int:
+    """Count distinct numbers; `np.unique` would import masked arrays."""
+    import numpy as np
+
+    ordered = np.sort(numbers)
+    return int((ordered[1:] != ordered[:-1]).sum()) + 1 if ordered.size else 0
 
 
 def _has_low_bits(numbers: NDArray[Any], own: int) -> bool:
