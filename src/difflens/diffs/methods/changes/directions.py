@@ -14,13 +14,12 @@ from difflens.measure.spectrum import DeltaSpectrum
 from difflens.models.anatomy.roles import role
 
 from .change import Change
-from .parts import Part, Tensor
+from .parts import CUT, Part, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SPECTRA = 64  # matrices whose spectra are taken at most, evenly spread
-CUT = 0.4  # mean move towards zero from which values were cut off, in units in the last place
 _LEAST = 32  # rows of a sample at least
 _PROFILED = 24
 _SAMPLE = 1.2  # rows of a sample, relative to the rank that it must tell from a full one
@@ -28,6 +27,7 @@ _COMMON = 0.9  # |cosine| from which two directions are one
 _REMOVED = 0.1  # part of a matrix along a direction that is left where it was projected out
 _TWICE = 1.1  # what is left over what rounding adds, from which it is more than rounding
 _GAP = 1.5  # one direction over the edge of noise, from which it is shown and no other is hidden
+_MOST = 0.5  # of a change that directions hold, where rounding explains the rest
 _OFTEN = 0.25  # part of the matrices of a role that must show a rank, two at least
 
 
@@ -109,8 +109,6 @@ def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
         for tensor in asked
         if tensor not in found and _is_alike(tensor, spectra[tensor.name], modes)
     ]
-    if not any(mode.sure for mode in modes.values()) and len(found) < len(rest):
-        return rest  # training leaves some directions above rounding, another number in each
     for tensor in found:
         spectrum = spectra.get(tensor.name)
         _say(tensor, spectrum, modes[_role(tensor)])
@@ -166,7 +164,9 @@ def _read(tensor: Tensor, spectrum: DeltaSpectrum | None) -> Reading | None:
     explained = spectrum.noise_source == "rounding" and rest <= _TWICE * rounding
     sure = _is_all(spectrum.values[:rank], edge)
     # Training moves a matrix in directions that fade: many hold most of it, and none is the last.
-    if not explained and not (sure and held >= tensor.change.answer["rank_energy"]):
+    if held < (_MOST if explained and sure else tensor.change.answer["rank_energy"]):
+        return None
+    if not (explained or sure):
         return None
     if not sure:  # what barely stands out may be noise
         rank = sum(value >= _GAP * edge for value in spectrum.values[:rank])
@@ -223,7 +223,7 @@ def typical(found: list[Tensor], ranks: dict[str, Reading]) -> dict[str, Reading
     common = max(sure, default=0)
     for name in {_role(each) for each in found}:
         mode = modes.get(name, Reading(1, sure=False))
-        if not mode.sure and common >= mode.rank:
+        if not mode.sure and common:
             mode = Reading(common, sure=True)
         modes[name] = mode
     return modes

@@ -217,6 +217,7 @@ def _across(change: Change, moved: list[Tensor], drifted: list[Tensor]) -> None:
             numbers = {"with": left_name(partner.delta)}
             tensor.parts = [Part("exchanged", key, numbers, tensor.energy)]
     _single_elements(moved)
+    _trained_directions(moved)
     _dead_units(moved)
     _drawn_constants(moved)
     _aligned(change, drifted)
@@ -238,6 +239,22 @@ def _single_elements(moved: list[Tensor]) -> None:
             edit = Part("sparse_edit", (), {"elements": tensor.scan.count}, tensor.energy)
             trained = Part("trained", (), {}, tensor.energy)
             tensor.parts[tensor.parts.index(part)] = trained if among else edit
+
+
+def _trained_directions(moved: list[Tensor]) -> None:
+    """Beside more matrices that were trained, a low rank is what rounding leaves of training.
+
+    Where no rank has a gap after it, any training beside is enough.
+    """
+    low = [each for each in moved if any(part.kind == "low_rank" for part in each.parts)]
+    trained = [each for each in moved if any(part.kind == "trained" for part in each.parts)]
+    sure = any(part.numbers.get("rank") for each in low for part in each.parts)
+    if len([each for each in trained if each.is_matrix]) <= (len(low) if sure else 0):
+        return
+    for tensor in low:
+        for place, part in enumerate(tensor.parts):
+            if part.kind == "low_rank":
+                tensor.parts[place] = Part("trained", (), {}, tensor.energy)
 
 
 def _dead_units(moved: list[Tensor]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.dtypes import ROUNDING
@@ -59,20 +60,17 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
     """Name a tensor that lies on a grid on the right alone (`quantised`), or on the left alone."""
     if not len(tensor.shape) > 1 or tensor.scan.right_nonfinite:
         return False
+    db = tensor.scan.figures()["sqnr_db"]
+    if db is None or db > _PER_BIT * (log2(_PALETTE) + 1):
+        return False  # no grid has so many bits that values moved so little
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
         return False
     side, other = ("right", "left") if kind == "quantised" else ("left", "right")
     grid = grid_of(tensor, side)
-    if grid is None or not _is_as_far(tensor, grid) or grid_of(tensor, other):
+    if grid is None or db > _PER_BIT * (grid.bits + 1) or grid_of(tensor, other):
         return False
     tensor.parts.append(_part(tensor, kind, grid))
     return True
-
-
-def _is_as_far(tensor: Tensor, grid: Grid) -> bool:
-    """Did the values move as far as rounding to the grid moves them?"""
-    db = tensor.scan.figures()["sqnr_db"]
-    return db is not None and db <= _PER_BIT * (grid.bits + 1)
 
 
 def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
@@ -323,11 +321,13 @@ def _evidence(
     bits = np.where(allowed < _ANYWHERE, -np.log2(2 * np.minimum(allowed, 0.5)), 0.0)
     few = tops == 1  # two codes or three: every one of them tells
     bits *= (codes != 0) | (few & (known == 2))
-    found = []
-    for each in (bits, bits * (_first(codes) | few)):
-        scale = np.sort(each, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
-        found.append(float((each.sum(axis=1) - scale).sum()))
-    return found[0], found[1]
+
+    def saved(bits: NDArray[Any]) -> float:
+        scale = np.sort(bits, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
+        return float((bits.sum(axis=1) - scale).sum())
+
+    every = saved(bits)
+    return every, saved(bits * (_first(codes) | few)) if every > 0 else every
 
 
 def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:

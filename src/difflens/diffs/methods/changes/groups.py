@@ -20,6 +20,8 @@ from .texts import text_of
 
 _STRANGER = 0.98  # part of the weights that must be others for two models to be unrelated
 _STORAGE = "cast"
+_DIRECTIONS = frozenset({"low_rank", "outer_product", "abliterated"})
+_HIDDEN = 0.1  # part of a change that must be left without rounding, for its size to be known
 _FEW = 3  # matrices that must be others, for two models to be unrelated
 _ASKED = 8  # matrices that are asked whether they were only drawn
 
@@ -143,6 +145,8 @@ def _drift(group: list[tuple[Tensor, Part]]) -> dict[str, Any]:
         for name in ("left_square_sum", "right_square_sum", "square_sum", "dot")
     )
     sizes = (left * right) ** 0.5 if isfinite(left * right) else 0.0
+    rounding = fsum(tensor.rounding for tensor, _ in group)
+    moved = moved - rounding if moved - rounding > _HIDDEN * moved else float("nan")
     parameters = sum(scan.count for scan in scans)
     found: dict[str, Any] = {
         "relative_l2": (moved / left) ** 0.5 if left > 0 and isfinite(moved) else None,
@@ -152,7 +156,8 @@ def _drift(group: list[tuple[Tensor, Part]]) -> dict[str, Any]:
     fractions = [part.numbers["fraction"] for _, part in group if "fraction" in part.numbers]
     constants = {part.numbers.get("constant") for _, part in group}
     if fractions and len(fractions) == len(group):
-        found["fraction"] = sum(tensor.moved for tensor, _ in group) / parameters
+        elements = fsum(part.numbers["fraction"] * tensor.scan.count for tensor, part in group)
+        found["fraction"] = elements / parameters
     if len(constants) == 1 and None not in constants:
         found["constant"] = constants.pop()
     return found
@@ -267,13 +272,13 @@ def _unexplained(found: Found, whole: float) -> float | None:
         if not tensor.parts:
             continue
         told = fsum(
-            part.energy + float(part.numbers.get("rounding") or 0.0)
-            if part.kind == "low_rank"
+            part.energy + float(part.numbers["rounding"])
+            if part.kind in _DIRECTIONS
             else part.energy
             for part in tensor.parts
         )
         kinds = {part.kind for part in tensor.parts}
-        if _STORAGE not in kinds or "low_rank" in kinds:
+        if _STORAGE not in kinds or kinds & _DIRECTIONS:
             rest += max(0.0, tensor.energy - told)
     rest = rest / whole
     return rest if rest > 1e-9 else 0.0

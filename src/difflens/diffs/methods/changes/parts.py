@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.measure.edits import Edits, digits
 from difflens.measure.matrices import LEAST, has_moved, has_numbers
-from difflens.measure.precision import format_of, lean_of, rounded, sample
+from difflens.measure.precision import format_of, lean_of, rounded, sample, unit
 from difflens.models.anatomy.roles import is_parameter
 
 from .change import Change
@@ -21,6 +21,7 @@ _ROWS, _RUNS = 160, 8  # rows of a sample, and in how many runs they are read
 _ELEMENTS = 1 << 19  # of a sample at most
 _WHOLE = 1 << 16  # elements up to which a sample is everything
 UNCORRELATED = 0.1  # |correlation| below which nothing is left of what was there
+CUT = 0.4  # mean move towards zero from which values were cut off, in units in the last place
 _SURE = 4.0  # standard errors (1 / √n) that a correlation must be from zero to be one
 
 
@@ -100,6 +101,16 @@ class Tensor:
     def is_coarser(self) -> bool:
         """Is the right in a coarser format than the left?"""
         return digits(self.formats[1]) < digits(self.formats[0])
+
+    @property
+    def rounding(self) -> float:
+        """What storing the right in a coarser format adds to ‖d‖² on average."""
+        import numpy as np
+
+        if not self.is_coarser:
+            return 0.0
+        squares = np.square(unit(self.pieces[1], self.formats[1]))
+        return float(squares.mean()) * self.scan.count / (3 if self.lean > CUT else 12)
 
     @cached_property
     def sample(self) -> Sample:

@@ -15,6 +15,7 @@ from .parts import Part, Tensor
 
 _HIDDEN = 0.1  # a change that rounding could hide more than a tenth of cannot be called a scale
 _LEAST = 2.0**-20  # a factor below which nothing of a tensor is left to be compared
+_STEPS = 2.0  # units in the last place by which a small update moves a value, rounding with it
 _LOOKED = 1 << 16  # elements of a sample that are looked at for a pattern of zeros
 _CHANCE = 24.0  # bits of evidence that groups of zeros were chosen
 _GROUPS = (2, 4, 8, 16)  # weights in a row of which some are left
@@ -134,8 +135,10 @@ def _scale_within_rounding(tensor: Tensor) -> float | None:
     coarse = min(tensor.formats, key=digits)
     if digits(coarse) >= ROUNDING["F32"][1] or tensor.moved < _FEW:
         return None
+    if tensor.scan.left_nonfinite or tensor.scan.right_nonfinite:
+        return None
     left, right = (side.astype(np.float64) for side in tensor.pieces)
-    if not np.isfinite(right).all() or ((left == 0) & (right != 0)).any():
+    if ((left == 0) & (right != 0)).any():
         return None
     one, other = left[left != 0], right[left != 0]
     half = unit(other, tensor.formats[1]) / 2
@@ -212,7 +215,7 @@ def _edit(tensor: Tensor, edits: Edits, limit: float) -> Part | None:
     if tensor.is_matrix and edits.rows <= limit * tensor.rows and whole:
         numbers = {"rows_changed": edits.rows, "rows": tensor.rows}
         return Part("row_edit", (), numbers, edits.squares)
-    if edits.moved >= _FEW and is_hidden(tensor):
+    if is_hidden(tensor):
         return Part("trained", (), {"fraction": edits.moved / edits.count}, edits.squares)
     if edits.moved == 1 or edits.moved < tensor.change.answer["sparse_fraction"] * edits.count:
         return Part("sparse_edit", (), {"elements": edits.moved}, edits.squares)
@@ -220,19 +223,17 @@ def _edit(tensor: Tensor, edits: Edits, limit: float) -> Part | None:
 
 
 def is_hidden(tensor: Tensor) -> bool:
-    """Are the values that did not move so coarse that such a move would not show in them?
+    """Did a few values move by so little that it would not show in the others?
 
     A small learning rate leaves most values of a coarse format where they are.
     """
     import numpy as np
 
-    left, right = tensor.pieces
-    moved = left != right
-    if tensor.is_coarser or not moved.any() or moved.all():
+    edits, right = tensor.edits, tensor.pieces[1]
+    if edits is None or not edits.moved or edits.moved == edits.count or not (right != 0).any():
         return False
-    apart = np.abs(right[moved].astype(np.float64) - left[moved])
-    still = right[~moved & (right != 0)]
-    return bool(still.size and np.median(unit(still, tensor.formats[1])) >= np.median(apart))
+    step = float(np.median(unit(right[right != 0], tensor.formats[1])))
+    return sqrt(edits.squares / edits.moved) <= _STEPS * step
 
 
 def _pruned(tensor: Tensor, gained: int, energy: float, edits: Edits | None = None) -> Part:
