@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SPECTRA = 64  # matrices whose spectra are taken at most, evenly spread
 _LEAST = 32  # rows of a sample at least
 _PROFILED = 24
+_CLEAREST = 4  # matrices of a role that are asked first
 _SAMPLE = 1.2  # rows of a sample, relative to the rank that it must tell from a full one
 _COMMON = 0.9  # |cosine| from which two directions are one
 _REMOVED = 0.1  # part of a matrix along a direction that is left where it was projected out
@@ -117,11 +118,11 @@ def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
 
 
 def _clearest(chosen: list[Tensor]) -> list[Tensor]:
-    """Choose the matrix of each role whose sample stands out most from rounding."""
-    best: dict[str, Tensor] = {}
-    for tensor in sorted(chosen, key=lambda each: each.clarity):
-        best[_role(tensor)] = tensor
-    return list(best.values())
+    """Choose the matrices of each role whose samples stand out most from rounding."""
+    by_role: dict[str, list[Tensor]] = {}
+    for tensor in sorted(chosen, key=lambda each: -each.clarity):
+        by_role.setdefault(_role(tensor), []).append(tensor)
+    return [tensor for group in by_role.values() for tensor in group[:_CLEAREST]]
 
 
 def _spectra(change: Change, asked: list[Tensor]) -> dict[str, DeltaSpectrum | None]:

@@ -61,7 +61,7 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
     if not len(tensor.shape) > 1 or tensor.scan.right_nonfinite:
         return False
     db = tensor.scan.figures()["sqnr_db"]
-    if db is None or db > _PER_BIT * (log2(_PALETTE) + 1):
+    if db is None or db > _PER_BIT * (log2(2 * _PALETTE) + 1):
         return False  # no grid has so many bits that values moved so little
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
         return False
