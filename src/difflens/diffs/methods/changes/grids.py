@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.dtypes import ROUNDING
@@ -32,9 +30,9 @@ _EXACT = 1e-5  # and beside it, for scales that were rounded themselves
 _FINE = 20  # bits of a mantissa from which no two weights are equal by chance
 _NEIGHBOURS = 32  # among which equal values are looked for
 _FEW, _MOST = 4, 64  # groups of a sample that are looked at, at least and at most
-_FIRST = 8  # groups, and values of each, that are looked at first: most steps fail there
+_FIRST, _HEAD = 4, 16  # groups, and values of each, that are looked at first: most steps fail there
 _VALUES = 4096  # of a tensor that shares one scale
-_PALETTE = 256
+_PALETTE, _FINEST = 256, 8  # values, and the bits of their codes
 _PER_BIT = 6.02  # dB of signal over noise that a bit adds: with one bit more, values moved less
 _ANYWHERE = 0.25  # error from which a value says nothing about where it lies
 _NF4 = (
@@ -46,6 +44,28 @@ _NF4 = (
 _FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _FP4_BNB = (0.0, 0.0052083333, 0.6666667, 1.0, 0.3333333, 0.5, 0.1666667, 0.25)
 _F8 = {"F8_E5M2": 57344.0, "F8_E4M3": 448.0}  # the coarser one first
+
+
+def _both_signs(table: Sequence[float]) -> list[float]:
+    largest = max(table)
+    return [sign * value / largest for value in table for sign in (-1, 1)]
+
+
+def _first(places: NDArray[Any]) -> NDArray[Any]:
+    """Mark the first of equal places of a group: the others say nothing new."""
+    import numpy as np
+
+    order = np.argsort(places, axis=1, kind="stable")
+    ordered = np.take_along_axis(places, order, axis=1)
+    new = np.ones(places.shape, bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.empty_like(new)
+    np.put_along_axis(first, order, new, axis=1)
+    return first
+
+
+_TABLES = {"NF4": _NF4, "FP4": _both_signs(_FP4), "FP4/bnb": _both_signs(_FP4_BNB)}
+_TURNS = ((_FIRST, -1.0), (None, _BAR))  # few groups first: most tables fail there
 
 
 class Grid(NamedTuple):
@@ -60,17 +80,22 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
     """Name a tensor that lies on a grid on the right alone (`quantised`), or on the left alone."""
     if not len(tensor.shape) > 1 or tensor.scan.right_nonfinite:
         return False
-    db = tensor.scan.figures()["sqnr_db"]
-    if db is None or db > _PER_BIT * (log2(2 * _PALETTE) + 1):
-        return False  # no grid has so many bits that values moved so little
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
+        return False
+    if not _is_as_far(tensor, _FINEST):
         return False
     side, other = ("right", "left") if kind == "quantised" else ("left", "right")
     grid = grid_of(tensor, side)
-    if grid is None or db > _PER_BIT * (grid.bits + 1) or grid_of(tensor, other):
+    if grid is None or not _is_as_far(tensor, grid.bits) or grid_of(tensor, other):
         return False
     tensor.parts.append(_part(tensor, kind, grid))
     return True
+
+
+def _is_as_far(tensor: Tensor, bits: float) -> bool:
+    """Did the values move as far as rounding to a grid of so many bits moves them?"""
+    db = tensor.scan.figures()["sqnr_db"]
+    return db is not None and db <= _PER_BIT * (bits + 1)
 
 
 def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
@@ -148,23 +173,23 @@ def _find(
     import numpy as np
 
     step = max(1, len(rows) // 16)
-    some = _with_errors(rows[::step][:16], dtype)
-    line, width = _with_errors(beginning, dtype), some.shape[2]
+    some = rows[::step][:16].astype(np.float64)
     low, high = (np.full((1, 1), end) for end in ends)
-    whole = some.reshape(2, 1, -1)[:, :, :: 1 + some[0].size // _VALUES]
+    whole = some.reshape(1, -1)[:, :: 1 + some.size // _VALUES]
     candidates: list[tuple[int | str, Any, Any, Any]] = [("tensor", whole, low, high)]
     candidates.append(("row", some, *_ends(some)))
+    line, width = beginning.astype(np.float64), some.shape[1]
     for size in _sizes(width):
-        pieces = some.reshape(2, -1, size)[:, :_MOST] if width % size == 0 else _cut(line, size)
-        if pieces.shape[1] >= _FEW:
+        pieces = some.reshape(-1, size)[:_MOST] if width % size == 0 else _cut(line, size)
+        if len(pieces) >= _FEW:
             candidates.append((size, pieces, *_ends(pieces)))
     if only is not None:
         size = "row" if only.group == width else only.group
         candidates = [each for each in candidates if each[0] == size]
-    groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:]))]
+    groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
     if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
         return grid
-    return _palette(some[0], rows) if only is None else None
+    return _palette(some, rows) if only is None else None
 
 
 def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
@@ -196,23 +221,12 @@ def _sizes(width: int) -> list[int]:
     return sorted(inside | {size for size in _RUNS if size != width}, reverse=True)
 
 
-def _with_errors(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return values, and with each how far storage may put it off: half a unit in the last place.
-
-    They are taken apart into groups together, so that no unit is computed twice.
-    """
-    import numpy as np
-
-    return np.stack([values.astype(np.float64), unit(values, dtype) / 2])
-
-
 def _cut(line: NDArray[Any], size: int) -> NDArray[Any]:
-    number = min(line.shape[1] // size, _MOST)
-    return line[:, : number * size].reshape(2, number, size)
+    return line[: line.size - line.size % size].reshape(-1, size)[:_MOST]
 
 
 def _ends(pieces: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    return pieces[0].min(axis=1, keepdims=True), pieces[0].max(axis=1, keepdims=True)
+    return pieces.min(axis=1, keepdims=True), pieces.max(axis=1, keepdims=True)
 
 
 class Group(NamedTuple):
@@ -232,7 +246,9 @@ class Codes(NamedTuple):
     gain: float
 
 
-def _grouped(pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Group | None:
+def _grouped(
+    pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any], dtype: str
+) -> Group | None:
     """Return the groups that are not zero throughout."""
     import numpy as np
 
@@ -240,7 +256,8 @@ def _grouped(pieces: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Gro
     alive = (largest > 0).reshape(-1)
     if not alive.any():
         return None
-    return Group(pieces[0][alive], low[alive], high[alive], largest[alive], pieces[1][alive])
+    errors = unit(pieces[alive], dtype) / 2
+    return Group(pieces[alive], low[alive], high[alive], largest[alive], errors)
 
 
 def _integers(group: Group) -> Codes | None:
@@ -283,19 +300,22 @@ def _codes(shares: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any] | None:
     import numpy as np
 
     tops = np.arange(1, _PALETTE)
-    few = slice(None, None, 1 + shares.shape[1] // _FIRST)
+    few = slice(None, None, 1 + shares.shape[1] // _HEAD)
     possible = _is_on(shares[:, few, None] * tops, errors[:, few, None] * tops).all(axis=1)
     found = np.zeros((len(shares), 1), np.int64)
     open_ = np.arange(len(shares))
-    while open_.size:  # all groups at once, each at the least code that it has not failed
-        if not possible[open_].any(axis=1).all():
+    for _ in range(4 * _HEAD):  # where more steps than these are possible, none is shown
+        open_ = open_[possible[open_].any(axis=1)]
+        if len(open_) + (found > 0).sum() < len(shares):
             return None
         top = tops[possible[open_].argmax(axis=1)][:, None]
         fits = _is_on(shares[open_] * top, errors[open_] * top).all(axis=1)
         found[open_[fits]] = top[fits]
-        open_, top = open_[~fits], top[~fits, 0]
-        possible[open_, top - 1] = False
-    return found
+        possible[open_, top[:, 0] - 1] = False
+        open_ = open_[~fits]
+        if not len(open_):
+            return found
+    return None
 
 
 def _is_on(places: NDArray[Any], errors: NDArray[Any]) -> NDArray[Any]:
@@ -321,13 +341,11 @@ def _evidence(
     bits = np.where(allowed < _ANYWHERE, -np.log2(2 * np.minimum(allowed, 0.5)), 0.0)
     few = tops == 1  # two codes or three: every one of them tells
     bits *= (codes != 0) | (few & (known == 2))
-
-    def saved(bits: NDArray[Any]) -> float:
-        scale = np.sort(bits, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
-        return float((bits.sum(axis=1) - scale).sum())
-
-    every = saved(bits)
-    return every, saved(bits * (_first(codes) | few)) if every > 0 else every
+    found = []
+    for each in (bits, bits * (_first(codes) | few)):
+        scale = np.sort(each, axis=1)[:, -known:].sum(axis=1) + 2 * np.log2(tops[:, 0]) + 1
+        found.append(float((each.sum(axis=1) - scale).sum()))
+    return found[0], found[1]
 
 
 def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
@@ -337,91 +355,39 @@ def _tables(group: Group, dtype: str) -> Iterator[tuple[float, str]]:
     shares = group.values / group.largest
     errors = group.errors / group.largest
     errors = errors + np.abs(shares) * errors.max()
-    few = slice(_FIRST), slice(None, None, 1 + shares.shape[1] // _NEIGHBOURS)
-    some = shares[few], errors[few]  # a few values show of most tables that it is another
-    for name, table in _sorted_tables():
-        if _allowed_misses(some[0], table, some[1]) is None or not _is_of(shares, table, errors):
-            continue
-        yield 4, name
+    for name, table in _TABLES.items():
+        levels = np.array(sorted(table))
+        if all(_is_of(shares[:part], levels, errors[:part], bar) for part, bar in _TURNS):
+            yield 4, name.partition("/")[0]
     for name, top in _F8.items():
-        if digits(dtype) <= digits(name):
-            continue
-        if _useful(np.abs(some[0]) * top, name, some[1] * top) is None:
-            continue
-        if _is_float(np.abs(shares) * top, name, errors * top):
+        places = np.abs(shares) * top
+        if digits(dtype) > digits(name) and _is_float(places, name, errors * top):
             yield 8, name
 
 
-@cache
-def _sorted_tables() -> tuple[tuple[str, NDArray[Any]], ...]:
-    import numpy as np
-
-    tables = ("NF4", _NF4), ("FP4", _both_signs(_FP4)), ("FP4", _both_signs(_FP4_BNB))
-    return tuple((name, np.sort(np.array(table))) for name, table in tables)
-
-
-def _both_signs(table: Sequence[float]) -> list[float]:
-    largest = max(table)
-    return [sign * value / largest for value in table for sign in (-1, 1)]
-
-
-def _first(places: NDArray[Any]) -> NDArray[Any]:
-    """Mark the first of equal places of a group: the others say nothing new."""
-    import numpy as np
-
-    order = np.argsort(places, axis=1, kind="stable")
-    ordered = np.take_along_axis(places, order, axis=1)
-    new = np.ones(places.shape, bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.empty_like(new)
-    np.put_along_axis(first, order, new, axis=1)
-    return first
-
-
-def _allowed_misses(
-    shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]
-) -> NDArray[Any] | None:
-    """Return how far each value may miss its level; None if one misses by more."""
+def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any], bar: float) -> bool:
     import numpy as np
 
     place = np.clip(np.searchsorted(table, shares), 1, len(table) - 1)
     miss = np.minimum(np.abs(shares - table[place - 1]), np.abs(shares - table[place]))
-    allowed: NDArray[Any] = _SLACK * errors + _EXACT
-    return allowed if (miss <= allowed).all() else None
-
-
-def _is_of(shares: NDArray[Any], table: NDArray[Any], errors: NDArray[Any]) -> bool:
-    import numpy as np
-
-    allowed = _allowed_misses(shares, table, errors)
-    if allowed is None:
+    allowed = _SLACK * errors + _EXACT
+    if not (miss <= allowed).all():
         return False
     chance = np.log2(np.minimum(0.9, 2 * allowed * len(table)))
-    return bool(-chance[_first(shares)].sum() > _BAR)
+    return bool(-chance[_first(shares)].sum() > bar)
 
 
-def _useful(
-    places: NDArray[Any], name: str, errors: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Say how far values may miss a float, and of which that says anything; None if one misses."""
+def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
     import numpy as np
 
     least, mantissa = ROUNDING[name]
     step = np.ldexp(1.0, np.maximum(np.frexp(places)[1] - 1, least) - mantissa)
     ratio = places / step
     miss = np.abs(ratio - np.rint(ratio))
-    allowed: NDArray[Any] = _SLACK * errors / step + _EXACT
+    allowed = _SLACK * errors / step + _EXACT
     useful = allowed < _ANYWHERE
-    return (allowed, useful) if (miss[useful] <= allowed[useful]).all() else None
-
-
-def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
-    import numpy as np
-
-    found = _useful(places, name, errors)
-    if found is None or not found[1].any():
+    if not useful.any() or not (miss[useful] <= allowed[useful]).all():
         return False
-    allowed, useful = found
     bits = -np.log2(2 * allowed[useful & _first(places)])
     return bool(bits.sum() > _BAR and useful.mean() > 0.5)
 

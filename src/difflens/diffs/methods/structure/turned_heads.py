@@ -70,7 +70,7 @@ def _is_turned(delta: Delta) -> bool:
     same = isclose(scan.left_square_sum, scan.right_square_sum, rel_tol=_CLOSE)
     ends = (scan.left_min, scan.right_min), (scan.left_max, scan.right_max)
     reordered = all(isclose(*each, rel_tol=_CLOSE) for each in ends)  # the same values elsewhere
-    return same and not reordered and scan.dot < _TURNED * scan.left_square_sum
+    return same and not reordered and abs(scan.dot) < _TURNED * scan.left_square_sum
 
 
 def _sides(diff: Diff, delta: Delta) -> tuple[NDArray[Any], NDArray[Any]]:
