@@ -90,19 +90,14 @@ def diff(
 
 
 def _state(
-    split: tuple[Checkpoint, Checkpoint],
-    path: str | None,
-    ignore: str | None,
-    *,
-    threads: int | None,
-    shape_only: bool,
+    split: tuple[Checkpoint, Checkpoint], *names: str | None, threads: int | None, shape_only: bool
 ) -> StateComparison | None:
     """Return what compares the state beside the weights; None where there is none."""
     if not any(each.may_hold_state for each in split):
         return None
     from .state import StateComparison
 
-    return StateComparison(*split, path, ignore, threads=threads, shape_only=shape_only)
+    return StateComparison(*split, *names, threads=threads, shape_only=shape_only)
 
 
 def _checkpoints(
