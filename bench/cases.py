@@ -279,6 +279,15 @@ def _analyses(kind: str, what: str, seconds: int, megabytes: int, bench: Bench) 
     yield Row(f"{name}-memory", f"{said}, memory", ours.peak_bytes / 1e6, "MB", megabytes)
 
 
+def _summary(kind: str, what: str, bar: float | None, bench: Bench) -> Iterator[Row]:
+    """A diff that says what kind of change it was, over the same diff without."""
+    pair = bench.files.make(f"change_{kind}", bench.scale.narrow)
+    plain = difflens(pair.left, pair.right, code=1)
+    race = bench.race(difflens(pair.left, pair.right, "--change-summary", code=1), plain)
+    said = f"--change-summary of a GPT-2 small pair, {what}, over the plain diff"
+    yield _ratio(f"summary-{kind.replace('_', '-')}", said, bar, race)
+
+
 def _store(bench: Bench) -> Iterator[Row]:
     """Commands on a store of many snapshots, start-up included."""
     count = bench.scale.snapshots
@@ -353,6 +362,22 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "gguf-f16": partial(_format, "gguf_F16", ".gguf", "F16", 1.2),
     "gguf-q4_k": partial(_format, "gguf_Q4_K", ".gguf", "Q4_K decoded to F32", None),
     "spectra": _spectra,
+    **{
+        f"summary-{kind.replace('_', '-')}": partial(_summary, kind, what, bar)
+        for kind, what, bar in (
+            ("cast", "cast from F32 to BF16", 2.0),
+            ("rounded", "F32 rounded to BF16 and stored in F32", 2.0),
+            ("scaled", "F32, scaled", 2.0),
+            ("pruned", "F32, half of it pruned", 2.0),
+            ("one", "F32, one tensor changed", 2.0),
+            ("biases", "F32, biases changed", 2.0),
+            ("tuned", "F32, fine-tuned", 2.0),
+            ("noise", "F32, noise added", None),
+            ("lora", "F32, a LoRA merged", None),
+            ("pruned_bf16", "BF16, half of it pruned", None),
+            ("tuned_bf16", "BF16, fine-tuned", None),
+        )
+    },
     "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "store": _store,

@@ -19,7 +19,7 @@ from os import fsync, truncate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from . import decoders
+from . import changes, decoders
 
 if TYPE_CHECKING:
     import numpy as np
@@ -237,6 +237,18 @@ def _decoder(kind: str, folder: Path, narrow: int) -> None:
     decoders.folders(pair.left, pair.right)
 
 
+def _one_change(kind: str, folder: Path, narrow: int) -> None:
+    """Write a pair of decoders, the right one changed in one simple way."""
+    pair = pair_in(folder)
+    with pair.left.open("wb") as left, pair.right.open("wb") as right:
+        for file, tensors in zip((left, right), changes.tensors(kind, narrow), strict=True):
+            _write_header(file, _flat(tensors))
+        changes.write(kind, narrow, left, right)
+        for file in (left, right):
+            file.flush()
+            fsync(file.fileno())
+
+
 def _many(folder: Path, tensors: int) -> None:
     """Write a pair of tensors of one byte each."""
     pair = pair_in(folder)
@@ -336,6 +348,7 @@ _MAKERS: dict[str, Callable[..., None]] = {
     "large_full": _large_full,
     "sharded": _sharded,
     "many": _many,
+    **{f"change_{kind}": partial(_one_change, kind) for kind in changes.CHANGES},
     **{kind: partial(_decoder, kind) for kind in decoders.DECODERS},
 }
 

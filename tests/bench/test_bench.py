@@ -20,6 +20,8 @@ ROWS = {
     *(f"{what}-speed" for what in ("f64", "f16", "f8_e4m3", "mixed")),
     *("many", "many-memory", "pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
     *("spectra", "analyses-gpt2", "analyses-llama"),
+    *(f"summary-{what}" for what in ("cast", "rounded", "scaled", "pruned", "one", "biases")),
+    *(f"summary-{what}" for what in ("tuned", "noise", "lora", "pruned-bf16", "tuned-bf16")),
     *("analyses-gpt2-memory", "analyses-llama-memory"),
     *(f"store-{what}" for what in ("list", "show", "compare", "version-diff", "report")),
     "run-record", "run-analysed", "run-memory",

@@ -1,7 +1,6 @@
 """Addresses of remote files, which cannot be read yet: the error names the command to download."""
 
 import re
-import shlex
 from pathlib import PurePosixPath
 
 from .errors import UnreadableFile
@@ -32,6 +31,8 @@ def address_error(path: str) -> UnreadableFile | None:
 
 def _download(scheme: str, rest: str) -> str:
     """Return the command that downloads an address; the empty string for an unknown scheme."""
+    import shlex  # for an error alone
+
     address = shlex.quote(f"{scheme}://{rest}")
     is_file = bool(PurePosixPath(rest).suffix)
     name = shlex.quote(PurePosixPath(rest).name)
@@ -49,6 +50,8 @@ def _download(scheme: str, rest: str) -> str:
 
 def _hub_download(rest: str) -> str:
     """Return the command for `org/model`, `org/model@revision` or `org/model/file`."""
+    import shlex
+
     parts = rest.split("/")
     model, _, revision = "/".join(parts[:2]).partition("@")
     files = parts[2:]

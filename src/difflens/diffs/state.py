@@ -20,7 +20,7 @@ from difflens.core.state import StatePart
 from difflens.measure.chunks import Side as Place
 from difflens.measure.scan import Scan
 from difflens.measure.values import Values
-from difflens.models.anatomy.state import LIGHTNING, State
+from difflens.models.anatomy.state_hints import LIGHTNING
 from difflens.models.checkpoint import Checkpoint
 
 from .pairing import Pairing, name_filter
@@ -28,6 +28,8 @@ from .session import Session
 from .state_text import number_text, part_text
 
 if TYPE_CHECKING:
+    from difflens.models.anatomy.state import State
+
     from .session import Progress
 
 Side = Literal["left", "right"]

@@ -12,12 +12,11 @@ from difflens.models.describe import describe, metadata
 from difflens.models.opening import Model, open_input, resolve_weights
 
 from .diff import Diff
-from .judge import Tally, judge, judge_conversion, row
+from .judge import Tally, judge, row
 from .pairing import name_filter, pair_models
 from .session import Session
 from .settings.comparison import Beside, settings_changes
 from .settings.files import own_files, with_named_configs
-from .state import StateComparison
 
 if TYPE_CHECKING:
     from difflens.core.findings import Envelope
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from difflens.core.protocols import TensorSource
 
     from .evidence.records import Evidence
+    from .state import StateComparison
 
 
 def diff(
@@ -85,8 +85,19 @@ def diff(
         session,
         metadata=settings,
         described={"left": about[0], "right": about[1]},
-        state=StateComparison(*split, path, ignore, threads=threads, shape_only=shape_only),
+        state=_state(split, path, ignore, threads=threads, shape_only=shape_only),
     )
+
+
+def _state(
+    split: tuple[Checkpoint, Checkpoint], *names: str | None, threads: int | None, shape_only: bool
+) -> StateComparison | None:
+    """Return what compares the state beside the weights; None where there is none."""
+    if not any(each.may_hold_state for each in split):
+        return None
+    from .state import StateComparison
+
+    return StateComparison(*split, *names, threads=threads, shape_only=shape_only)
 
 
 def _checkpoints(
@@ -129,4 +140,8 @@ def report(
 
     used = evidence.given if evidence and analyses else {}
     judged = judge(diff, tally.totals(), rows, answers, used)
-    return judge_conversion(judged) if verify_conversion else judged
+    if not verify_conversion:
+        return judged
+    from .judge.conversion import judge_conversion
+
+    return judge_conversion(judged)

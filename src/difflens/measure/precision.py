@@ -58,11 +58,13 @@ def format_of(numbers: NDArray[Any], dtype: str, likely: str | None = None) -> s
     """Return the coarsest format that holds all these numbers of a dtype, else the dtype."""
     import numpy as np
 
-    size = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
     if dtype not in ROUNDING:
         return dtype
-    few = len(np.unique(size[:4096])) < _LEAST
     own = ROUNDING[dtype][1]
+    if _has_low_bits(numbers, own):
+        return dtype
+    size = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
+    few = all(_distinct(size[:number]) < _LEAST for number in (64, 4096))
     for name in [likely] * (likely in _COARSER) if few else _COARSER:
         low, largest = _COARSER[str(name)]
         if ROUNDING[str(name)][1] >= own and name != dtype:
@@ -70,6 +72,25 @@ def format_of(numbers: NDArray[Any], dtype: str, likely: str | None = None) -> s
         if size.max(initial=0.0) <= largest and _is_held(size, str(name), low):
             return str(name)
     return dtype
+
+
+def _distinct(numbers: NDArray[Any]) -> int:
+    """Count distinct numbers; `np.unique` would import masked arrays."""
+    import numpy as np
+
+    ordered = np.sort(numbers)
+    return int((ordered[1:] != ordered[:-1]).sum()) + 1 if ordered.size else 0
+
+
+def _has_low_bits(numbers: NDArray[Any], own: int) -> bool:
+    """Has one of the numbers bits that every coarser format leaves zero?"""
+    import numpy as np
+
+    lows = [low for name, (low, _) in _COARSER.items() if ROUNDING[name][1] < own]
+    if numbers.dtype != np.float32 or not lows:
+        return False
+    finite = numbers[np.isfinite(numbers)]
+    return bool((finite.view(np.uint32) & np.uint32((1 << min(lows)) - 1)).any())
 
 
 def lean_of(left: NDArray[Any], right: NDArray[Any], dtype: str) -> float:

@@ -8,6 +8,7 @@ are.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -19,7 +20,7 @@ _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "")
 _lock = Lock()
 _inside = 0
-_before: list[int] = []
+_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
@@ -36,8 +37,8 @@ def _enter() -> None:
     global _inside, _before  # noqa: PLW0603  the library's setting is one for the process
     with _lock:
         if _inside == 0:
-            _before = [get() for get, _ in _controls()]
-            for _, put in _controls():
+            _before = [(put, get()) for get, put in _controls()]
+            for put, _ in _before:
                 put(1)
         _inside += 1
 
@@ -47,17 +48,25 @@ def _leave() -> None:
     with _lock:
         _inside -= 1
         if _inside == 0:
-            for (_, put), count in zip(_controls(), _before, strict=True):
+            for put, count in _before:
                 put(count)
 
 
+def _controls() -> list[tuple[Any, Any]]:
+    """Find the functions that get and set the threads of each OpenBLAS of NumPy and SciPy.
+
+    SciPy's is left alone where nobody has imported SciPy: opening it takes 20 ms.
+    """
+    packages = ("numpy", "scipy") if "scipy" in sys.modules else ("numpy",)
+    return [each for package in packages for each in _controls_of(package)]
+
+
 @cache
-def _controls() -> tuple[tuple[Any, Any], ...]:
-    """Find the functions that get and set the threads of each OpenBLAS of NumPy and SciPy."""
+def _controls_of(package: str) -> tuple[tuple[Any, Any], ...]:
     import ctypes  # opens the process itself, which a refused file must not lead to
 
     controls = []
-    for path in _libraries():
+    for path in _libraries(package):
         with suppress(OSError):
             library = ctypes.CDLL(str(path))
             controls += [
@@ -69,12 +78,11 @@ def _controls() -> tuple[tuple[Any, Any], ...]:
     return tuple(controls)
 
 
-def _libraries() -> list[Path]:
+def _libraries(package: str) -> list[Path]:
     import numpy as np
 
     packages = Path(np.__file__).parents[1]
-    places = [packages / "numpy.libs", packages / "scipy.libs"]
-    places += [packages / name / ".dylibs" for name in ("numpy", "scipy")]
+    places = packages / f"{package}.libs", packages / package / ".dylibs"
     return sorted(path for place in places for path in place.glob("*openblas*"))
 
 

@@ -45,13 +45,17 @@ class Values:
         for start in range(0, self.info.count, elements):
             yield self.span(start, min(start + elements, self.info.count))
 
-    def rows(self, elements: int = STEP) -> Iterator[NDArray[Any]]:
-        """Yield whole rows of its matrix, as many at a time as hold about that many elements."""
+    def rows(self, elements: int = STEP, lent: int | None = None) -> Iterator[NDArray[Any]]:
+        """Yield whole rows of its matrix, as many at a time as hold about that many elements.
+
+        With `lent`, 0 or 1, they may lie in that buffer of the thread: its next rows replace them.
+        """
         rows, columns = self.matrix_shape
         step = max(1, elements // max(1, columns))
         for first in range(0, rows, step):
             last = min(first + step, rows)
-            yield self.span(first * columns, last * columns).reshape(last - first, columns)
+            flat = self._lent(lent, first * columns, last * columns)
+            yield flat.reshape(last - first, columns)
 
     def some_rows(self, chosen: Sequence[int]) -> NDArray[Any]:
         """Return the chosen rows of its matrix, in the order asked for."""
@@ -74,17 +78,27 @@ class Values:
             start += piece.size
         return whole.reshape(self.info.shape)
 
-    def span(self, start: int, stop: int) -> NDArray[Any]:
-        """Return elements [start, stop), flat, as an array of their own."""
+    def span(self, start: int, stop: int, buffer: int = 0) -> NDArray[Any]:
+        """Return elements [start, stop), flat, as an array of their own.
+
+        They are read through that one of the thread's two buffers.
+        """
         import numpy as np
 
         even = start - start % 2  # two F4 share a byte
         parts = [
-            _decoded(read(self._side, first, min(first + STEP, stop), 0), self.info.dtype)
+            _decoded(read(self._side, first, min(first + STEP, stop), buffer), self.info.dtype)
             for first in range(even, stop, STEP)
         ]
         whole = np.concatenate(parts) if len(parts) != 1 else parts[0]
         return whole[start - even : stop - even]
+
+    def _lent(self, buffer: int | None, start: int, stop: int) -> NDArray[Any]:
+        import numpy as np
+
+        if buffer is None or self.info.dtype != "F32" or not 0 < stop - start <= STEP:
+            return self.span(start, stop, buffer or 0)
+        return np.frombuffer(read(self._side, start, stop, buffer), "<f4")
 
     def _bounded(self, elements: int) -> None:
         import numpy as np

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 
-from .anatomy.state import State, find_state, weights_of
+from .anatomy.state_hints import LIGHTNING, may_be_state
 from .computed import WrappedSource
+
+if TYPE_CHECKING:
+    from .anatomy.state import State
 
 
 class Checkpoint(NamedTuple):
@@ -23,9 +26,19 @@ class Checkpoint(NamedTuple):
         """The headers of the tensors that are state."""
         return [self.source.tensors[name] for name in self.state]
 
+    @property
+    def may_hold_state(self) -> bool:
+        """Is there state among the tensors, or may the plain values beside them be some?"""
+        values = self.source.metadata
+        return bool(self.state) or LIGHTNING in values or any("." in name for name in values)
+
 
 def open_checkpoint(source: TensorSource) -> Checkpoint:
     """Find the state in an open model; a model without any is its own weights."""
+    if not may_be_state("\n".join(source.tensors)):
+        return Checkpoint(source, source, {})
+    from .anatomy.state import find_state  # its tables take 4 ms, and few models need them
+
     state = find_state(source.tensors, source.metadata)
     return Checkpoint(source, _Weights(source, state) if state else source, state)
 
@@ -35,6 +48,8 @@ class _Weights(WrappedSource):
 
     def __init__(self, source: TensorSource, state: dict[str, State]) -> None:
         """Leave them out of the header; bytes are read as before."""
+        from .anatomy.state import weights_of
+
         super().__init__(source)
         self.tensors = weights_of(source.tensors, state)
         self.aliases = {

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from difflens.core.natural_order import natural_key
 from difflens.core.records import Pair, Recipe, TensorInfo
 
+from .how import FRAMEWORK
 from .names import core_of
 
 Tensors = Mapping[str, TensorInfo]
 
-FRAMEWORK = "framework "
 
 # What the others call it, and what PyTorch does.
 _WORDS = {

@@ -9,6 +9,9 @@ STRUCTURE = "structure"  # repeated blocks of the same shapes
 GRAPH = "graph"
 CONTENT = "content"  # the bytes are the same, and nothing else shows it
 SIMILAR = "content: correlation"  # the numbers are alike; the correlation follows
+RULES = ("prefix ", "inside ", "suffix ")  # the same tensor under a wrapper's name
+ROLE = "role "  # the name that another scheme has for it
+FRAMEWORK = "framework "
 BY_NAME = "by its name alone"  # `Pair.how` if the graph shows nothing more
 # `Pair.how` of a tensor without a partner, if one side has a graph.
 CONSTANT = "constant of the graph"

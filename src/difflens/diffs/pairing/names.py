@@ -31,9 +31,6 @@ _ADAPTED = "base_layer"  # what an adapter calls the layer it sits on
 _PACKED = "_packed_params"  # what torch calls a weight and its bias that it quantised
 _PARTS = {"0": "weight", "1": "bias"}
 
-# A pair matched by one of these is the same tensor under a wrapper's name.
-RULES = ("prefix ", "inside ", "suffix ")
-
 
 class Split(NamedTuple):
     """A name taken apart: the core, and the marks that were around it."""

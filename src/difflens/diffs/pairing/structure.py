@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from difflens.core.records import Pair, Recipe, TensorInfo
 
+from .how import ROLE
 from .names import core_of
 from .schemes import INPUT_FIRST, INTERLEAVED, ROTATES_HALVES, ROTATES_NEIGHBOURS, SCHEMES, Facts
 
 Tensors = Mapping[str, TensorInfo]
-
-ROLE = "role "
 
 
 class _Side:

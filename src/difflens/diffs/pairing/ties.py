@@ -15,8 +15,6 @@ from difflens.core.record import Record
 from difflens.core.records import Delta, Pair, TensorInfo
 from difflens.measure.pairs import deltas
 
-from .names import core_of
-
 Side = Literal["left", "right"]
 
 # Known by the whole core of the name: `output.weight` also ends many an attention block.
@@ -129,6 +127,8 @@ def family(name: str) -> str:
     >>> family("transformer.wte.weight"), family("model.layers.0.mlp.up_proj.weight")
     ('matrix', '')
     """
+    from .names import core_of  # its tables are for the few names that one side lacks
+
     core = core_of(name)
     if core in _BIASES:
         return "bias"

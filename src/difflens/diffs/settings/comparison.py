@@ -90,6 +90,8 @@ def _counts_in_gguf(key: str, sides: list[str | None]) -> bool:
 
 def _files(left: Beside, right: Beside, limits: Limits) -> Iterator[MetadataChange]:
     """Compare the settings files both have key by key; what one side alone has is metadata."""
+    if not (left.files or right.files):
+        return
     from difflens.models.describe import describe_file
 
     from .tokenizer import FILES, READERS
@@ -151,6 +153,8 @@ def _across(left: Beside, right: Beside, limits: Limits) -> Iterator[MetadataCha
 
 def _tokenizers(left: Beside, right: Beside, limits: Limits) -> Iterator[MetadataChange]:
     """Compare the tokenizers both have, kind by kind; the first kind that differs tells."""
+    if not ((left.files or left.format == _GGUF) and (right.files or right.format == _GGUF)):
+        return
     from .tokenizer import FILES, READERS
     from .tokenizer_changes import tokenizer_changes
 

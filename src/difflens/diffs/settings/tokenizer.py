@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -282,6 +281,8 @@ def gguf_tokenizer(path: Path, limits: Limits) -> Tokenizer:
         for key, value in metadata.items()
         if key.startswith(PREFIX) and key not in _ARRAYS.values()
     }
+    import hashlib  # 2 ms that no other tokenizer needs
+
     for name in ("token_type", "scores"):
         if kept[name]:
             rules[name] = f"sha256 {hashlib.sha256(kept[name][0]).hexdigest()[:16]}"

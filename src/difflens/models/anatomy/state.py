@@ -21,6 +21,7 @@ from typing import NamedTuple
 from difflens.core.records import TensorInfo
 
 from .averages import Weights, averages
+from .state_hints import LIGHTNING, may_be_state
 
 Tensors = Mapping[str, TensorInfo]
 
@@ -41,12 +42,6 @@ _HOLDER = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _TOP_ONLY = frozenset({"scheduler", "scaler", "random", "callbacks", "loops"})
-# Most models have no name with any of these in it, and are done with.
-_HINT = re.compile(
-    r"opt|ema|swa|avera|shadow|polyak|teacher|sched|scaler|amp|rng|random|callback|loops|adam"
-    r"|momentum|rmsprop|adagrad|adadelta|ftrl|lamb|beta[12]_power",
-    re.IGNORECASE,
-)
 
 # The words of optimizers for what they keep of a parameter. One of the first group shows by itself
 # that a tensor is state; one of the second must come with the shape of a weight.
@@ -95,7 +90,6 @@ _GROUPS = re.compile(r"(?P<holder>.+?)\.param_groups\.[0-9]+\.\w+", re.DOTALL)
 _SCHEDULED = re.compile(r"(?P<holder>.+?)\.(?:last_epoch|_step_count|base_lrs)", re.DOTALL)
 _LONGEST = 1000  # characters of a name that is looked at
 _MOST_HOLDERS = 100  # a checkpoint has a few
-LIGHTNING = "pytorch-lightning_version"
 
 
 class State(NamedTuple):
@@ -132,7 +126,7 @@ def find_state(tensors: Tensors, metadata: Mapping[str, str]) -> dict[str, State
     >>> find_state(tensors, {})["optimizer.state.0.exp_avg"].slot
     'exp_avg'
     """
-    hinted = [name for name in tensors if len(name) <= _LONGEST and _HINT.search(name)]
+    hinted = [name for name in tensors if len(name) <= _LONGEST and may_be_state(name)]
     if not hinted:
         return {}
     state = _beside_weights(hinted, tensors)

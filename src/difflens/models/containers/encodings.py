@@ -15,7 +15,6 @@ none holds a complete tensor in memory. A format may add encodings of its own.
 from __future__ import annotations
 
 import threading
-from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -28,6 +27,8 @@ from difflens.core.records import TensorInfo
 from .inner_files import Part
 
 if TYPE_CHECKING:
+    from array import array
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -161,6 +162,8 @@ class Varints:
         return done
 
     def _index(self) -> array[int]:
+        from array import array
+
         import numpy as np
 
         starts, seen, at = array("q", [self._place.start]), 0, self._place.start

@@ -19,15 +19,15 @@ from ..formats import readers
 _INDEX = ".index.json"
 _USUAL = ".safetensors"
 _FAVOURITE = "model.safetensors"
-_PART = re.compile(r"(.*)-([0-9]{1,6})-of-([0-9]{1,6})(\.\w+)", re.DOTALL)
+# Compiled where a folder is opened: a diff of two files needs none of them.
+_PART = r"(?s)(.*)-([0-9]{1,6})-of-([0-9]{1,6})(\.\w+)"
 # Weights of all formats; optimizer.pt and training_args.bin do not match.
-_OTHERS = re.compile(
-    r"(pytorch_|tf_|flax_|adapter_|diffusion_pytorch_)?model(?![a-z]).*"
-    r"\.(bin|pt|pth|ckpt|h5|keras|msgpack|onnx|gguf|npz|safetensors)",
-    re.DOTALL,
+_OTHERS = (
+    r"(?s)(pytorch_|tf_|flax_|adapter_|diffusion_pytorch_)?model(?![a-z]).*"
+    r"\.(bin|pt|pth|ckpt|h5|keras|msgpack|onnx|gguf|npz|safetensors)"
 )
 # Training state beside the weights: opened by its name, never as a part of the model.
-_STATE = re.compile(r"(optimizer|scheduler|scaler|training_args|rng_state|random_states)")
+_STATE = ("optimizer", "scheduler", "scaler", "training_args", "rng_state", "random_states")
 # If a folder has several formats, the first of these is the model.
 _PREFERENCE = tuple(
     """
@@ -102,9 +102,9 @@ def contents(folder: Path) -> Contents:
     if not any(name.endswith(known) for name in names):
         known = suffixes()
     models = [name for name in names if name.endswith(known)]
-    weights = _of_one_format([name for name in models if not _STATE.match(name)]) or models
+    weights = _of_one_format([name for name in models if not name.startswith(_STATE)]) or models
     index = _index(folder, [name for name in names if name.endswith(_INDEX)], weights, known)
-    others = [name for name in names if _OTHERS.fullmatch(name)]
+    others = [name for name in names if re.fullmatch(_OTHERS, name)]
     if not index and not weights:
         raise _no_model(folder, others)
     beside = sorted({*models, *others})
@@ -121,7 +121,7 @@ def _of_one_format(names: list[str]) -> list[str]:
 def check_complete(folder: Path, weights: list[str]) -> None:
     """Refuse a numbered set, such as `-00001-of-00003`, that is not complete."""
     sets: dict[tuple[str, str, str, int], set[int]] = {}
-    for part in filter(None, map(_PART.fullmatch, weights)):
+    for part in filter(None, (re.fullmatch(_PART, name) for name in weights)):
         stem, digits, total, suffix = part.groups()
         sets.setdefault((stem, total, suffix, len(digits)), set()).add(int(digits))
     for (stem, total, suffix, width), numbers in sets.items():

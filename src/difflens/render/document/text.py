@@ -8,14 +8,16 @@ numbers; where that is not enough, the columns go on below, each time beside the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from difflens.core.escape import for_terminal
 from difflens.core.records import View
 from difflens.core.terminal import display_width, fitted_names, flush, folded
 
-from .document import Document, Line, Name, Part, Table, is_number
 from .numbers import plural
+
+if TYPE_CHECKING:
+    from .document import Document, Line, Part, Table
 
 Paint = Callable[[str, str], str]
 
@@ -249,6 +251,8 @@ def _line(line: Line, paint: Paint, room: int | None) -> list[str]:
 
 
 def _table(table: Table, room: int | None) -> Iterator[str]:
+    from .document import is_number  # a diff is no document, and shows tables all the same
+
     columns = [
         Column(head, cells, _kind(cells), right=all(map(is_number, cells)))
         for head, *cells in zip(table.heads, *table.rows, strict=True)
@@ -259,6 +263,8 @@ def _table(table: Table, room: int | None) -> Iterator[str]:
 
 
 def _kind(cells: list[str]) -> Kind:
+    from .document import Name, is_number
+
     if any(isinstance(cell, Name) for cell in cells):
         return "words" if any(", " in cell for cell in cells) else "name"  # a list of them folds
     if all(map(is_number, cells)):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SPECTRA = 64  # matrices whose spectra are taken at most, evenly spread
 _LEAST = 32  # rows of a sample at least
 _PROFILED = 24
+_CLEAREST = 4  # matrices of a role that are asked first
 _SAMPLE = 1.2  # rows of a sample, relative to the rank that it must tell from a full one
 _COMMON = 0.9  # |cosine| from which two directions are one
 _REMOVED = 0.1  # part of a matrix along a direction that is left where it was projected out
@@ -53,6 +54,7 @@ def _may_be_low(tensor: Tensor) -> bool:
     gram = d @ d.T if len(d) <= d.shape[1] else d.T @ d
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0))
     edge = max(_edge(tensor, left, right), 5e-7 * float(values[0]))
+    tensor.clarity = float(values[0]) / edge
     if (values > edge).sum() <= limit:
         return True
     # Noise beside a low rank: a bulk whose median gives an edge that few values pass.
@@ -83,13 +85,14 @@ def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
 def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     """Name the matrices that changed in few directions; return the others."""
     asked = chosen = candidates(rest)
-    if not chosen:
-        return rest
+    clearest = _clearest(chosen)
+    spectra = _spectra(change, clearest)
+    if not any(_read(each, spectra[each.name]) for each in chosen if each.name in spectra):
+        return rest  # what does not show where it is clearest shows nowhere
     if len(chosen) > SPECTRA:
         asked = [chosen[index * len(chosen) // SPECTRA] for index in range(SPECTRA)]
-    measure: Any = DeltaSpectrum
-    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
-    spectra = {tensor.name: found for tensor, found in zip(asked, taken, strict=True)}
+        asked += [each for each in clearest if each not in asked]
+    spectra |= _spectra(change, [each for each in asked if each.name not in spectra])
     ranks = {
         tensor.name: reading
         for tensor in asked
@@ -114,13 +117,27 @@ def by_directions(change: Change, rest: list[Tensor]) -> list[Tensor]:
     return _without_peers(change, rest, modes)
 
 
+def _clearest(chosen: list[Tensor]) -> list[Tensor]:
+    """Choose the matrices of each role whose samples stand out most from rounding."""
+    by_role: dict[str, list[Tensor]] = {}
+    for tensor in sorted(chosen, key=lambda each: -each.clarity):
+        by_role.setdefault(_role(tensor), []).append(tensor)
+    return [tensor for group in by_role.values() for tensor in group[:_CLEAREST]]
+
+
+def _spectra(change: Change, asked: list[Tensor]) -> dict[str, DeltaSpectrum | None]:
+    measure: Any = DeltaSpectrum
+    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
+    return {tensor.name: found for tensor, found in zip(asked, taken, strict=True)}
+
+
 def _without_peers(change: Change, rest: list[Tensor], modes: dict[str, Reading]) -> list[Tensor]:
     """Name what the update of the others explains as well, whatever its size; return the rest."""
     rank = max((mode.rank for mode in modes.values() if mode.sure), default=0)
     asked = [tensor for tensor in rest if tensor.is_matrix and rank][:SPECTRA]
-    measure: Any = DeltaSpectrum
-    taken = change.diff.session.measure_whole(measure, [each.delta for each in asked])
-    for tensor, spectrum in zip(asked, taken, strict=True):
+    spectra = _spectra(change, asked)
+    for tensor in asked:
+        spectrum = spectra[tensor.name]
         if spectrum is None or spectrum.rounding_edge is None or not min(tensor.reach) > rank:
             continue
         if sum(value > spectrum.rounding_edge for value in spectrum.values) <= rank:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from math import fsum, isfinite, sqrt
-from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from difflens.core.records import MOVED, Delta
@@ -106,7 +105,9 @@ def median_relative_l2(moved: Iterable[Moved]) -> float | None:
     values = [value for scan in scans if (value := scan.relative_l2) is not None]
     if scans and not values:
         return None
-    return median(values) if values else 0.0
+    values.sort()
+    middle = len(values) // 2
+    return (values[middle] + values[~middle]) / 2 if values else 0.0
 
 
 def share_by_role(moved: list[Moved]) -> dict[str, float] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from math import isclose, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,6 @@ from difflens.measure.precision import rounded
 from difflens.measure.scan import Scan
 
 from ...diff import Diff
-from ..symmetry.parts import Limits, changed_components, parts
 from .change import Change
 from .energy import is_float, total
 from .parts import Part, Tensor
@@ -157,6 +155,8 @@ def _both_ways(left: NDArray[Any], right: NDArray[Any]) -> list[_Order] | None:
 
 
 def _digest(row: NDArray[Any]) -> bytes:
+    from hashlib import blake2b  # 2 ms that few changes need
+
     return blake2b((row + 0.0).tobytes(), digest_size=16).digest()
 
 
@@ -213,6 +213,8 @@ def aligned_rest(change: Change, chosen: Iterable[Tensor]) -> tuple[float, float
 
     0 after: every unit found its place, so that the reordered network computes what it did.
     """
+    from ..symmetry.parts import changed_components
+
     names = {tensor.delta.pair.left.name for tensor in chosen if tensor.delta.pair.left}
     found = changed_components(change.diff, change.evidence)
     covered = {name for part in found for group in part for name in group.names}
@@ -225,6 +227,8 @@ def aligned_rest(change: Change, chosen: Iterable[Tensor]) -> tuple[float, float
 
 def by_alignment(change: Change, chosen: list[Tensor]) -> dict[str, Any] | None:
     """Align what looks like other values of the same size; the smallest part alone first."""
+    from ..symmetry.parts import Limits, changed_components, parts  # networks of what may move
+
     alike = [tensor for tensor in chosen if _is_alike(tensor)]
     moved = total(tensor.energy for tensor in chosen)
     found = changed_components(change.diff, change.evidence) if alike else []

@@ -53,6 +53,7 @@ class Tensor:
         self.shape = left.shape if left else ()
         self.edits: Edits | None = None  # filled in where storage or sparsity asks for it
         self.parts: list[Part] = []
+        self.clarity = 0.0  # the largest singular value of a sample over the edge of rounding
 
     @property
     def energy(self) -> float:

@@ -13,7 +13,6 @@ from .batch_norms import folded_batch_norms
 from .heads import replaced_heads
 from .layers import moved_layers
 from .leftovers import leftovers
-from .merges import merged_models
 from .pruning import pruned_structurally
 from .rescaling import moved_factors
 from .rotation import rotated_stream
@@ -23,10 +22,20 @@ from .vocabulary import resized_vocabulary
 from .weight_norms import folded_weight_norms
 
 Finder = Callable[[Diff, Evidence, Answer], list[Explained]]
+
+
+def _merged_models(diff: Diff, evidence: Evidence, answer: Answer) -> list[Explained]:
+    if evidence.base is None and evidence.trajectory is None:
+        return []
+    from .merges import merged_models  # curves and elements of several models
+
+    return merged_models(diff, evidence, answer)
+
+
 # What explains more of a model comes first; a tensor belongs to the first that explains it.
 _FINDERS: tuple[Finder, ...] = (
     adapters,
-    merged_models,
+    _merged_models,
     folded_batch_norms,  # a norm that is gone is no layer that was removed
     moved_layers,
     resized_vocabulary,

@@ -104,7 +104,8 @@ def _chosen(diff: Diff, delta: Delta, most: int) -> tuple[NDArray[Any], NDArray[
     left, right = delta.pair.left, delta.pair.right
     if left is None or right is None:
         return None
-    rows = np.unique(np.linspace(0, left.shape[0] - 1, min(left.shape[0], most)).astype(np.int64))
+    # As many as there are at most, so that none comes twice.
+    rows = np.linspace(0, left.shape[0] - 1, min(left.shape[0], most)).astype(np.int64)
     before = diff.values("left", left.name).some_rows(rows.tolist()).astype(np.float64)
     after = diff.values("right", right.name).some_rows(rows.tolist()).astype(np.float64)
     if not (np.isfinite(before).all() and np.isfinite(after).all()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,6 +103,8 @@ def _equal(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _digest(row: NDArray[Any]) -> bytes:
+    from hashlib import blake2b  # 2 ms that few changes need
+
     return blake2b((row + 0.0).tobytes(), digest_size=16).digest()
 
 

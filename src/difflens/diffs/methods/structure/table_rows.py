@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.protocols import Values
@@ -73,6 +72,8 @@ def _is_rounded(left: Values, right: Values, rows: NDArray[Any], others: NDArray
 
 def _by_digest(values: Values) -> dict[bytes, int]:
     """Return the place of each row by what it holds; the first where several are equal."""
+    from hashlib import blake2b  # 2 ms that few changes need
+
     places: dict[bytes, int] = {}
     row = 0
     for block in values.rows():
