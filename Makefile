@@ -9,6 +9,9 @@ TORCH := torch==2.13.0
 # What `make check` tests: all but what starts many processes or needs a framework.
 QUICK := tests/contracts tests/core tests/stats tests/measure tests/diffs tests/render
 
+# The tests start thousands of processes: each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo check test lint bench zoo slow search fuzz golden docs new sanitize clean
 .DEFAULT_GOAL := help
 
@@ -32,7 +35,7 @@ demo: $(VENV)/.installed
 	$(BIN)/difflens demo --out demo
 
 check: lint $(VENV)/.check
-	DIFFLENS_QUICK=1 $(BIN)/python -m pytest -m "not slow" -n auto $(QUICK) $(ARGS)
+	DIFFLENS_QUICK=1 $(BIN)/python -m pytest -m "not slow and not long" -n auto $(QUICK) $(ARGS)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)

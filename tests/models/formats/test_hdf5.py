@@ -22,8 +22,6 @@ from difflens.core.errors import (
 from difflens.models.formats import open_model
 from difflens.models.formats.hdf5 import recognise
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
-
 NUMPY = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16,
     "U32": np.uint32, "I32": np.int32, "U64": np.uint64, "I64": np.int64,
