@@ -140,6 +140,7 @@ def models(tmp_path_factory):
 SHOWING = [page for page in update.pages() if "<!-- " in page.read_text("utf-8")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", SHOWING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_of_the_program_is_current(page, models):
     text = page.read_text("utf-8")
@@ -150,6 +151,7 @@ def test_what_a_page_shows_of_the_program_is_current(page, models):
 RUN = [page for page in PAGES if page.name != "CONTRIBUTING.md" and "```python" in page.read_text()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_blocks_of_a_page_run(page, models):
     assert update.printed(page.read_text("utf-8"), models)
@@ -196,6 +198,7 @@ def test_every_fragment_of_the_changelog_names_a_room():
     assert {name for name in names if name.partition(".")[0] not in update.ROOMS} == set()
 
 
+@pytest.mark.long
 def test_every_picture_is_drawn_and_current(models):
     wanted = {}
     for page in update.pages():
