@@ -26,6 +26,7 @@ def compiler(tmp_path_factory) -> str:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("telling", [0, 1])  # of what comes, as on Intel's processors
 def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(
     compiler, tmp_path, telling
