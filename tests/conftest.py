@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from lanes import QUICK, SEARCHES, USUAL
 
 # One thread for each process: pytest starts a process for each processor, and threads that wait
 # for one another across them cost twenty times what they compute. Children inherit it.
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 os.environ.setdefault("KERAS_BACKEND", "torch")  # read once, by whichever test imports it first
-
-QUICK = bool(os.environ.get("DIFFLENS_QUICK"))  # set by `make check`
-SEARCHES = bool(os.environ.get("DIFFLENS_SEARCH"))  # set by `make search`
-EXAMPLES = 600 if SEARCHES else 10 if QUICK else 60
 
 # What `make check` does without, installed or not; a test that needs one of them is left out.
 FRAMEWORKS = frozenset(
@@ -48,7 +45,7 @@ if QUICK:
 settings.register_profile(
     "house",
     deadline=None,
-    max_examples=int(os.environ.get("DIFFLENS_EXAMPLES", EXAMPLES)),
+    max_examples=USUAL,
     print_blob=True,
     # A change is judged, not the luck of a draw; new examples are looked for in a lane of its own.
     derandomize=not SEARCHES,

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.taken import BF16, low_rank, noise, take
 
 from difflens.diffs.story import diff
@@ -111,7 +112,7 @@ def test_an_isotropic_delta_of_rank_r_has_every_rank_r(rank):
     assert found.extractable_at_r == pytest.approx(1)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.integers(16, 70), st.integers(16, 70), st.integers(0, 99))
 def test_singular_values_are_those_of_a_decomposition(rows, columns, seed):
     left, right = noise(rows, columns, seed=seed), noise(rows, columns, seed=seed + 1)
