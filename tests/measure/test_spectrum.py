@@ -253,6 +253,7 @@ def planted(strength, size=256):
     return base, base + strength * np.outer(one, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("strength", "intruders"), [(0, 0), (0.001, 0), (20, 1), (40, 1)])
 def test_a_random_spike_is_one_intruder(strength, intruders):
     """G7, and methods 5.3: k = 10, cosine below 0.5; those of an intruder are about 0.22."""
@@ -266,6 +267,7 @@ def test_a_random_spike_is_one_intruder(strength, intruders):
         assert min(found.cosines) == pytest.approx(0.22, abs=0.06)
 
 
+@pytest.mark.long
 def test_a_spike_that_hardly_leaves_the_bulk_is_at_the_limit():
     """Methods 5.3: at t = 5 the cosine is 0.48 in one draw; it is 0.37 to 0.56 in others."""
     found = take(SideSpectrum, *planted(5)).alignment
@@ -287,6 +289,7 @@ def test_cosines_are_the_largest_over_all_left_vectors():
         assert found.subspace_cosine == pytest.approx(angle, rel=1e-4, abs=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.1])
 def test_noise_brings_no_intruder(share):
     """Methods 5.3; the base's values fall from 10 to 1 by a constant factor."""
@@ -298,6 +301,7 @@ def test_noise_brings_no_intruder(share):
     assert min(take(SideSpectrum, base, shaken).alignment.cosines) >= 0.5
 
 
+@pytest.mark.long
 def test_rescaled_singular_values_bring_no_intruder():
     """G7: in-basis rescaling, 0."""
     base, _ = planted(0)
