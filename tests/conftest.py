@@ -63,15 +63,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def needs_a_framework(call: pytest.CallInfo[Any]) -> bool:
     """Did a quick test, or the file it is in, fail because a framework is absent?"""
-    error = call.excinfo.value if QUICK and call.excinfo else None
     chain: list[BaseException] = []
-    while error is not None and error not in chain:
+    waiting = [call.excinfo.value if QUICK and call.excinfo else None]
+    while waiting:
+        error = waiting.pop()
+        if error is None or error in chain:
+            continue
         chain.append(error)
-        error = error.__cause__ or error.__context__
-    return any(
-        isinstance(each, ModuleNotFoundError) and (each.name or "").partition(".")[0] in FRAMEWORKS
-        for each in chain
-    )
+        waiting += [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
+    absent = (each.name for each in chain if isinstance(each, ModuleNotFoundError))
+    # Nameless where a library says in its own words that another one is not installed.
+    return any(name is None or name.partition(".")[0] in FRAMEWORKS for name in absent)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,9 +23,6 @@ from difflens.core.findings import Envelope, Finding, Missing
 from difflens.core.records import MetadataChange, View
 from difflens.render.diffs.markdown import markdown
 
-# MarkdownIt imports without it, and fails when it parses.
-pytest.importorskip("linkify_it")
-
 PARSER = MarkdownIt("gfm-like")
 OURS = re.compile(r"<details><summary>[\w:, ]+</summary>\n?|</details>\n?")
 SEVERITIES = ("info", "low", "critical", "medium", "high")
