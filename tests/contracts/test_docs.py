@@ -164,6 +164,7 @@ def test_the_python_blocks_of_a_page_run(page, models):
     assert update.printed(page.read_text("utf-8"), models)
 
 
+@pytest.mark.long
 def test_a_stale_page_would_be_noticed(models):
     page = "<!-- run: echo new -->\n```console\n$ echo old\nold\n```\n"
 
@@ -172,6 +173,7 @@ def test_a_stale_page_would_be_noticed(models):
     )
 
 
+@pytest.mark.long
 def test_a_python_block_that_fails_would_be_noticed(models):
     with pytest.raises(SystemExit, match="ZeroDivisionError"):
         update.printed("```python\n1 / 0\n```\n", models)

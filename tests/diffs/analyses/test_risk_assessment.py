@@ -253,6 +253,7 @@ def beside(parts, sides=("left", "right")):
     return Evidence(**dict.fromkeys(sides, Side(**fields)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", [MODEL, TUNED], ids=["same bits", "tuned"])
 @pytest.mark.parametrize("policy", [Policy(), SAFE], ids=["no margin", "margin"])
 @lanes.examples(25)

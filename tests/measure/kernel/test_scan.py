@@ -518,6 +518,7 @@ def test_a_state_that_cannot_be_written_is_refused(kernel):
 # Memory
 
 
+@pytest.mark.long
 def test_ten_thousand_scans_leak_nothing(kernel):
     left, right, state = bytearray(b"abcd" * 8), bytes(32), bytearray(layout.STATE.size)
 
