@@ -6,16 +6,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
-# What `make check` tests: all but what starts many processes or needs a framework.
+# What `make check` tests: rooms that need no framework, without what is marked long.
 QUICK := tests/contracts tests/core tests/stats tests/measure tests/diffs tests/render
 
-.PHONY: help demo check test lint bench zoo slow search fuzz golden docs new sanitize clean
+# The tests start thousands of processes: each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo check quick test lint bench zoo slow search fuzz golden docs new sanitize clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      small checkpoints, compared; reports in demo/"
 	@echo "make check     ruff, mypy and the quick tests: a minute, and no framework is installed"
-	@echo "make test      all tests but the slow ones, on all processors"
+	@echo "make quick     the quick tests alone"
+	@echo "make test      all tests but the slow ones, on all processors: eight minutes on two"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     the figures of docs/benchmarks.md"
 	@echo "make zoo       how right the diagnoses are, on labelled faults; ARGS=--help"
@@ -31,11 +35,15 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/difflens demo --out demo
 
-check: lint $(VENV)/.check
-	DIFFLENS_QUICK=1 $(BIN)/python -m pytest -m "not slow" -n auto $(QUICK) $(ARGS)
+# Side by side: mypy has one thread, and takes as long as the tests where it has no cache yet.
+check: $(VENV)/.lint $(VENV)/.check
+	@$(MAKE) --no-print-directory --jobs=2 lint quick
+
+quick: $(VENV)/.check
+	DIFFLENS_QUICK=1 $(BIN)/python -m pytest -m "not slow and not long" -n auto --dist worksteal $(QUICK) $(ARGS)
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
@@ -68,7 +76,7 @@ new:
 	@$(PYTHON) docs/new.py $(foreach kind,format analysis renderer diagnosis command,$(if $($(kind)),$(kind)=$($(kind))))
 
 sanitize: $(VENV)/.test
-	$(BIN)/python -m pytest tests/measure/kernel/test_sanitizers.py $(ARGS)
+	$(BIN)/python -m pytest tests/measure -k sanitizers $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist demo .bench src/difflens.egg-info src/difflens/measure/*/_*.so

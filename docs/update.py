@@ -1,5 +1,7 @@
 """Rewrites what the documents say of the program by asking the program: `make docs`.
 
+    python docs/update.py [--check] [PAGE ...]
+
 Six kinds of part are generated; everything else is written by hand.
 
     <!-- run: COMMAND -->       then a block: the command and what it prints
@@ -48,7 +50,7 @@ _COLUMNS, _COLUMN, _ROW = 106, 8.4, 20
 _COLOURS = {"1": "#ffffff", "2": "#8b949e", "31": "#ff7b72", "32": "#7ee787", "33": "#e3b341",
             "35": "#d2a8ff", "36": "#79c0ff"}  # fmt: skip
 _MARK = "=== the next block ==="
-_KEPT = ("HOME", "PYTHONPATH", "TMPDIR", "DIFFLENS_")
+_KEPT = ("HOME", "PYTHONPATH", "TMPDIR", "DIFFLENS_", "OMP_", "OPENBLAS_")
 _FILES = re.compile(r"(<!-- files: (\S+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 _FRAGMENTS = re.compile(r"(<!-- (fragments) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
@@ -209,11 +211,11 @@ def _run(command: list[str], folder: Path, *, check: bool = False, **variables: 
     return done.stdout
 
 
-def stale() -> Iterator[tuple[Path, str]]:
-    """Yield every document and picture that is not current, with what it should say."""
+def stale(asked: list[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield each of these documents and their pictures that is not current, as it should be."""
     with tempfile.TemporaryDirectory(prefix="difflens-docs-") as name:
         folder = make_models(Path(name))
-        for page in pages():
+        for page in asked:
             text = updated(page.read_text("utf-8"), folder)
             for path, wanted in {page: text, **pictures(text, folder)}.items():
                 if not path.exists() or path.read_text("utf-8") != wanted:
@@ -221,8 +223,9 @@ def stale() -> Iterator[tuple[Path, str]]:
 
 
 def main() -> int:
-    """Rewrite what is stale; with --check only name it."""
-    found = list(stale())
+    """Rewrite what is stale, of all pages or of those named; with --check only name it."""
+    named = [ROOT / each for each in sys.argv[1:] if each != "--check"]
+    found = list(stale(named or pages()))
     for page, text in found:
         print(page.relative_to(ROOT))
         if "--check" not in sys.argv:

@@ -1,5 +1,6 @@
 """What every test shares: hypothesis without deadlines, golden files on request, lanes."""
 
+import gc
 import os
 import signal
 import sys
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from lanes import QUICK, SEARCHES, USUAL
 
-QUICK = bool(os.environ.get("DIFFLENS_QUICK"))  # set by `make check`
-SEARCHES = bool(os.environ.get("DIFFLENS_SEARCH"))  # set by `make search`
-EXAMPLES = 600 if SEARCHES else 10 if QUICK else 60
+# One thread for each process: pytest starts a process for each processor, and threads that wait
+# for one another across them cost twenty times what they compute. Children inherit it.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+os.environ.setdefault("KERAS_BACKEND", "torch")  # read once, by whichever test imports it first
 
 # What `make check` does without, installed or not; a test that needs one of them is left out.
 FRAMEWORKS = frozenset(
@@ -41,7 +45,7 @@ if QUICK:
 settings.register_profile(
     "house",
     deadline=None,
-    max_examples=int(os.environ.get("DIFFLENS_EXAMPLES", EXAMPLES)),
+    max_examples=USUAL,
     print_blob=True,
     # A change is judged, not the luck of a draw; new examples are looked for in a lane of its own.
     derandomize=not SEARCHES,
@@ -59,15 +63,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def needs_a_framework(call: pytest.CallInfo[Any]) -> bool:
     """Did a quick test, or the file it is in, fail because a framework is absent?"""
-    error = call.excinfo.value if QUICK and call.excinfo else None
     chain: list[BaseException] = []
-    while error is not None and error not in chain:
+    waiting = [call.excinfo.value if QUICK and call.excinfo else None]
+    while waiting:
+        error = waiting.pop()
+        if error is None or error in chain:
+            continue
         chain.append(error)
-        error = error.__cause__ or error.__context__
-    return any(
-        isinstance(each, ModuleNotFoundError) and (each.name or "").partition(".")[0] in FRAMEWORKS
-        for each in chain
-    )
+        waiting += [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
+    absent = (each.name for each in chain if isinstance(each, ModuleNotFoundError))
+    # Nameless where a library says in its own words that another one is not installed.
+    return any(name is None or name.partition(".")[0] in FRAMEWORKS for name in absent)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector pass over what lives as long as the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the long ones, in their random order: no worker ends alone with one of them."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(wrapper=True)

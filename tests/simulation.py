@@ -10,7 +10,10 @@ FEW, MANY = 300, 2000
 
 def replicates(test: Callable[..., Any]) -> Callable[..., Any]:
     """Run a test with `repeats` of both lanes."""
-    lanes = [pytest.param(FEW, id="ci"), pytest.param(MANY, id="full", marks=pytest.mark.slow)]
+    lanes = [
+        pytest.param(FEW, id="ci", marks=pytest.mark.long),
+        pytest.param(MANY, id="full", marks=pytest.mark.slow),
+    ]
     return pytest.mark.parametrize("repeats", lanes)(test)
 
 

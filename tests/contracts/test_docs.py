@@ -140,6 +140,7 @@ def models(tmp_path_factory):
 SHOWING = [page for page in update.pages() if "<!-- " in page.read_text("utf-8")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", SHOWING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_of_the_program_is_current(page, models):
     text = page.read_text("utf-8")
@@ -147,14 +148,23 @@ def test_what_a_page_shows_of_the_program_is_current(page, models):
     assert update.updated(text, models) == text, "run make docs"
 
 
-RUN = [page for page in PAGES if page.name != "CONTRIBUTING.md" and "```python" in page.read_text()]
+# Those whose blocks show what they print were run above.
+RUN = [
+    page
+    for page in PAGES
+    if page.name != "CONTRIBUTING.md"
+    and "```python" in page.read_text("utf-8")
+    and "<!-- output -->" not in page.read_text("utf-8")
+]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_blocks_of_a_page_run(page, models):
     assert update.printed(page.read_text("utf-8"), models)
 
 
+@pytest.mark.long
 def test_a_stale_page_would_be_noticed(models):
     page = "<!-- run: echo new -->\n```console\n$ echo old\nold\n```\n"
 
@@ -163,6 +173,7 @@ def test_a_stale_page_would_be_noticed(models):
     )
 
 
+@pytest.mark.long
 def test_a_python_block_that_fails_would_be_noticed(models):
     with pytest.raises(SystemExit, match="ZeroDivisionError"):
         update.printed("```python\n1 / 0\n```\n", models)
@@ -196,6 +207,7 @@ def test_every_fragment_of_the_changelog_names_a_room():
     assert {name for name in names if name.partition(".")[0] not in update.ROOMS} == set()
 
 
+@pytest.mark.long
 def test_every_picture_is_drawn_and_current(models):
     wanted = {}
     for page in update.pages():

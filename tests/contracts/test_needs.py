@@ -52,6 +52,7 @@ def given():
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", list(analysis), ids=lambda entry: entry.name)
 def test_needs_never_names_evidence_that_was_given(entry):
     difference, everything = pair()

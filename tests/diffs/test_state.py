@@ -1,7 +1,6 @@
 """The state of a training run lies beside the weights of a checkpoint: it is none of them."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -181,7 +180,6 @@ def test_state_dictionaries_of_lightning_are_summed_up(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_optimizer_of_keras_is_state(tmp_path):
-    os.environ.setdefault("KERAS_BACKEND", "torch")
     keras = pytest.importorskip("keras")
     random = np.random.default_rng(0)
     net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2)])

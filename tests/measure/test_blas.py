@@ -10,9 +10,17 @@ def counts():
 
 
 @pytest.fixture(autouse=True)
-def _found():
+def _two_threads():
+    """The tests have one thread each; what is given back must be seen to come back."""
     if not _controls():
         pytest.skip("NumPy came without OpenBLAS")
+    before = counts()
+    for _, put in _controls():
+        put(2)
+    assert set(counts()) == {2}
+    yield
+    for (_, put), count in zip(_controls(), before, strict=True):
+        put(count)
 
 
 def test_blas_has_one_thread_inside_and_its_own_again_after():

@@ -2,8 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.taken import BF16, noise, take
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
@@ -14,7 +15,7 @@ from difflens.measure.histogram import QUANTILES, Histogram
 VALUES = st.lists(st.floats(-100, 100, width=16), min_size=2, max_size=60)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(VALUES, VALUES, st.sampled_from([np.float16, BF16, np.float32, np.float64]))
 def test_quantiles_and_distances_are_those_of_numpy_and_scipy(left, right, dtype):
     before, after = (np.array(side, np.float32).astype(dtype) for side in (left, right))

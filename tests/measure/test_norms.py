@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.taken import BF16, noise, take
 
 from difflens.measure.norms import Norms, gini
@@ -102,7 +103,7 @@ def test_blocks_do_not_matter(monkeypatch):
     assert take(Norms, left, right) == whole
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=30).filter(any))
 def test_gini_is_half_the_relative_mean_difference(values):
     energies = np.array(values)

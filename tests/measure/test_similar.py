@@ -52,6 +52,7 @@ def test_noise_of_three_tenths_of_sigma_under_another_name_pairs(shape):
     assert all("next best" in how for _, _, how in found.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("draw", ["normal", "positive", "near one", "heavy", "sparse", "constant"])
 def test_independent_tensors_of_one_shape_never_pair(shape, draw):

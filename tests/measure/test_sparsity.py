@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.taken import BF16, noise, take
 from scipy import stats
 
@@ -96,7 +97,7 @@ def test_random_pruning_has_no_order():
     )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=2, max_size=40))
 def test_the_auc_is_that_of_mann_and_whitney(weights):
     left = np.array([size for size, _ in weights], np.float32)

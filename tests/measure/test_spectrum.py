@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.taken import BF16, low_rank, noise, take
 
 from difflens.diffs.story import diff
@@ -111,7 +112,7 @@ def test_an_isotropic_delta_of_rank_r_has_every_rank_r(rank):
     assert found.extractable_at_r == pytest.approx(1)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.integers(16, 70), st.integers(16, 70), st.integers(0, 99))
 def test_singular_values_are_those_of_a_decomposition(rows, columns, seed):
     left, right = noise(rows, columns, seed=seed), noise(rows, columns, seed=seed + 1)
@@ -252,6 +253,7 @@ def planted(strength, size=256):
     return base, base + strength * np.outer(one, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("strength", "intruders"), [(0, 0), (0.001, 0), (20, 1), (40, 1)])
 def test_a_random_spike_is_one_intruder(strength, intruders):
     """G7, and methods 5.3: k = 10, cosine below 0.5; those of an intruder are about 0.22."""
@@ -265,6 +267,7 @@ def test_a_random_spike_is_one_intruder(strength, intruders):
         assert min(found.cosines) == pytest.approx(0.22, abs=0.06)
 
 
+@pytest.mark.long
 def test_a_spike_that_hardly_leaves_the_bulk_is_at_the_limit():
     """Methods 5.3: at t = 5 the cosine is 0.48 in one draw; it is 0.37 to 0.56 in others."""
     found = take(SideSpectrum, *planted(5)).alignment
@@ -286,6 +289,7 @@ def test_cosines_are_the_largest_over_all_left_vectors():
         assert found.subspace_cosine == pytest.approx(angle, rel=1e-4, abs=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.1])
 def test_noise_brings_no_intruder(share):
     """Methods 5.3; the base's values fall from 10 to 1 by a constant factor."""
@@ -297,6 +301,7 @@ def test_noise_brings_no_intruder(share):
     assert min(take(SideSpectrum, base, shaken).alignment.cosines) >= 0.5
 
 
+@pytest.mark.long
 def test_rescaled_singular_values_bring_no_intruder():
     """G7: in-basis rescaling, 0."""
     base, _ = planted(0)

@@ -10,6 +10,8 @@ from render.reports import EVERY, HOSTILE, changed, report, told_by_analyses
 from difflens.core.records import View
 from difflens.render.diffs.html import html
 
+pytestmark = pytest.mark.long
+
 WIDE, NARROW = 1200, 390
 SCHEMES = ("light", "dark")
 NAMES = """[...document.querySelectorAll("#rows tbody tr:not([hidden])")]

@@ -12,6 +12,8 @@ from training.flow.flows import recorded
 from difflens.render.training.flow_page import page as written
 from difflens.training.flow.animator import GradientFlowAnimator
 
+pytestmark = pytest.mark.long
+
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='own'\">"
 )

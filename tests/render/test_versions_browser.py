@@ -11,6 +11,8 @@ from render.test_browser import FAINT, NARROW, SCHEMES, WIDE
 from difflens.core.records import View
 from difflens.render.document.written import written
 
+pytestmark = pytest.mark.long
+
 ALL = EVERY | {f"hostile_{name}": made for name, made in HOSTILE_ONES.items()}
 
 

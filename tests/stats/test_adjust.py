@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from simulation import replicates
 from statsmodels.stats.multitest import multipletests
 
@@ -31,7 +32,7 @@ def test_the_fifteen_of_1995_give_four_discoveries_where_bonferroni_gives_three(
 
 
 @methods
-@settings(max_examples=15)  # a call of theirs takes a tenth of a second
+@examples(15)  # a call of theirs takes a tenth of a second
 @given(ps=p_values)
 def test_each_agrees_with_statsmodels(ours, theirs, ps):
     expected = multipletests(ps, method=theirs)[1]

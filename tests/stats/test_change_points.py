@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from scipy.signal import lfilter
 from simulation import near, replicates
 
@@ -98,7 +99,7 @@ def test_a_jump_there_and_back_is_found_twice():
     assert indices(series) == [20, 40]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 999))
 def test_the_statistic_is_the_energy_distance_of_both_sides(seed):
     series = noise(seed, 12)
@@ -115,7 +116,7 @@ def test_the_statistic_is_the_energy_distance_of_both_sides(seed):
         assert found[place] == pytest.approx(expected)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 999), st.integers(-8, 8))
 def test_the_unit_and_the_zero_of_a_metric_do_not_matter(seed, power):
     series = np.round(noise(seed) + np.repeat([0, 2], 20), 3)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from scipy.spatial.distance import cdist
 from sklearn import metrics
 from sklearn.cluster import AgglomerativeClustering, KMeans
@@ -52,7 +53,7 @@ def test_agreement_knows_no_sides_and_no_names(pairs):
         assert agreement(left, right) == pytest.approx(agreement(left, renamed), abs=1e-12)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 999), st.integers(1, 6))
 def test_the_silhouette_is_that_of_scikit_learn(seed, k):
     random = np.random.default_rng(seed)
@@ -136,7 +137,7 @@ def test_rows_that_coincide_are_parted_without_complaint(k):
     assert len(labels) == 6
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 999), st.integers(1, 6))
 def test_average_linkage_is_that_of_scikit_learn(seed, k):
     rows = np.random.default_rng(seed).standard_normal((12, 3))

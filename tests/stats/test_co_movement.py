@@ -108,6 +108,7 @@ def test_too_few_points_or_series_say_nothing():
     assert co_movements(np.zeros((200, 1))) is None
 
 
+@pytest.mark.long
 def test_a_thousand_series_take_seconds():
     import time
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from scipy.stats import binom
 from scipy.stats.mstats import hdquantiles
 from simulation import replicates
@@ -110,7 +111,7 @@ def test_runs_of_the_same_kind_are_called_different_one_time_in_twenty(repeats):
     assert np.mean(np.array(ps) <= 0.05) <= 0.12
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(st.integers(0, 99))
 def test_swapping_the_sides_turns_the_difference(seed):
     left, right = latencies(seed), latencies(seed + 100)

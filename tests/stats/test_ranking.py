@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from scipy.optimize import minimize
 
 from difflens.stats import ranking
@@ -45,7 +46,7 @@ def likelihood(won: np.ndarray, drawn: np.ndarray, at: np.ndarray) -> float:
     return -float(chances.sum())
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 999))
 def test_ties_give_the_likeliest_abilities_of_davidsons_model(seed):
     random = np.random.default_rng(seed)

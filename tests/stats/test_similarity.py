@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from scipy.linalg import orthogonal_procrustes
 from scipy.stats import ortho_group
 
@@ -47,7 +48,7 @@ def test_the_unbiased_estimate_is_zero_on_average():
     assert np.mean(found) == pytest.approx(0, abs=0.01)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(SEEDS, st.integers(4, 12), st.integers(2, 12), st.integers(2, 12))
 def test_the_short_formula_is_the_definition(seed, n, left, right):
     x, y = gaussian(n, left, seed) + 3, gaussian(n, right, seed + 1000)
@@ -56,7 +57,7 @@ def test_the_short_formula_is_the_definition(seed, n, left, right):
     assert linear_cka(x, y) == pytest.approx(unbiased_by_definition(x, y), rel=1e-6, abs=1e-8)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(SEEDS)
 def test_rotation_scale_and_shift_change_nothing(seed):
     x = gaussian(40, 8, seed)
@@ -71,7 +72,7 @@ def test_a_general_map_does_change_something():
     assert linear_cka(x, x @ gaussian(100, 100, 5)) == pytest.approx(0.72, abs=0.05)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(SEEDS)
 def test_sides_may_be_swapped_and_scaled_by_powers_of_two(seed):
     x, y = gaussian(20, 30, seed), gaussian(20, 5, seed + 1)

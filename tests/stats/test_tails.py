@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import powerlaw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from simulation import replicates
 
 from difflens.stats.spectrum import power_law
@@ -86,7 +87,7 @@ def test_the_bootstrap_knows_of_that_spread():
     assert np.mean([each.low <= 2.5 <= each.high for each in found]) > 0.75
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 99), st.integers(-20, 20))
 def test_the_unit_of_the_values_does_not_matter(seed, power):
     values = pareto(60, seed=seed)

@@ -108,7 +108,13 @@ def outcomes(**measured):
     return found
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+SLOW = [pytest.mark.slow]  # its halves, Keras and JAX, are trained with each other's partner
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [pytest.param(each, marks=SLOW if each == "keras-jax" else []) for each in FRAMEWORKS],
+)
 def test_two_faults_are_named_and_a_control_stays_silent(framework, tmp_path):
     chosen = {each.id: each for each in (*faults(), *controls())}
     short = [

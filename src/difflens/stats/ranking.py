@@ -119,6 +119,7 @@ def _without_spread(
 
 
 _ROUNDS = 100_000
+_AT_ONCE = 1 << 20  # cells of the tables that are solved together: some tens of megabytes
 _RESAMPLED = 1e-7  # how exactly abilities are found in each resample: far below their spread
 
 
@@ -165,10 +166,10 @@ def bradley_terry(
         raise ValueError("counts are not negative, and a tie counts for both players alike")
     if not _connected(won + drawn):
         return BradleyTerry(None, 0.0, "not connected: some players never lose to the others")
-    abilities, tie, moved = _iterate(won, drawn, exact)
-    logs = np.log(abilities)
-    note = "" if moved < exact else f"not settled: the last step moved by {moved:.1g}"
-    return BradleyTerry(tuple((logs - logs[-1]).tolist()), tie, note)
+    abilities, ties_of, moved = _iterate(won[None], drawn[None], exact)
+    logs = np.log(abilities[0])
+    note = "" if moved[0] < exact else f"not settled: the last step moved by {moved[0]:.1g}"
+    return BradleyTerry(tuple((logs - logs[-1]).tolist()), float(ties_of[0]), note)
 
 
 def standing(
@@ -187,17 +188,24 @@ def standing(
     """
     import numpy as np
 
+    if players < 2:
+        raise ValueError("a ranking needs two players, and none of them plays itself")
     prompts = {prompt: place for place, prompt in enumerate(dict.fromkeys(v[0] for v in verdicts))}
     tables = np.zeros((max(1, len(prompts)), 2, players, players))
     for prompt, first, second, score in verdicts:
         _note_down(tables[prompts[prompt]], first, second, score)
-    whole = _centred(tables.sum(axis=0))
-    if whole is None:
+    if not _connected(tables.sum(axis=(0, 1))):
         return None
+    whole = _centred(tables.sum(axis=0)[None])[0]
     random = np.random.default_rng(seed)
     times = random.multinomial(len(tables), np.full(len(tables), 1 / len(tables)), resamples)
-    every = [_centred(np.tensordot(time, tables, 1)) for time in times]
-    drawn = np.array([each for each in every if each is not None])
+    step = max(1, _AT_ONCE // players**2)
+    drawn = np.concatenate(
+        [
+            _settled(np.tensordot(times[at : at + step], tables, 1))
+            for at in range(0, len(times), step)
+        ]
+    )
     if len(drawn) < 0.9 * resamples:
         return None
     reach = _reach(drawn, whole, level)
@@ -227,11 +235,16 @@ def _note_down(table: NDArray[Any], first: int, second: int, score: float) -> No
         table[0, *((first, second) if score else (second, first))] += 1
 
 
-def _centred(table: NDArray[Any]) -> NDArray[Any] | None:
+def _settled(tables: NDArray[Any]) -> NDArray[Any]:
+    """Return the log-abilities of those tables that connect the players, a row for each."""
+    return _centred(tables[[_connected(each.sum(axis=0)) for each in tables]])
+
+
+def _centred(tables: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
-    found = bradley_terry(table[0], table[1], _RESAMPLED).abilities
-    return None if found is None else np.array(found) - np.mean(found)
+    logs = np.log(_iterate(tables[:, 0], tables[:, 1], _RESAMPLED)[0])
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
 def _reach(drawn: NDArray[Any], centre: NDArray[Any], level: float) -> NDArray[Any]:
@@ -254,21 +267,33 @@ def _connected(beaten: NDArray[Any]) -> bool:
 
 def _iterate(
     won: NDArray[Any], drawn: NDArray[Any], exact: float
-) -> tuple[NDArray[Any], float, float]:
-    """Solve the score equations by fixed point; give abilities, tie and how far they moved last."""
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Solve the score equations of several tables by fixed point, each until it settles.
+
+    The answer has a row for each table: abilities, tie, and how far they moved last.
+    """
     import numpy as np
 
-    games = won + won.T + drawn
-    points = won.sum(axis=1) + drawn.sum(axis=1) / 2
-    abilities, tie, moved = np.ones(len(won)), float(drawn.any()), np.inf
+    games = won + won.transpose(0, 2, 1) + drawn
+    points = won.sum(axis=2) + drawn.sum(axis=2) / 2
+    ties = drawn.reshape(len(drawn), -1).sum(axis=1)
+    abilities, tie, moved = (
+        np.ones(points.shape),
+        (ties > 0).astype(float),
+        np.full(len(won), np.inf),
+    )
+    left = np.arange(len(won))  # those that have not settled
     for _ in range(_ROUNDS):
-        root = np.sqrt(np.outer(abilities, abilities))
-        chance = games / (abilities[:, None] + abilities[None, :] + tie * root)
-        now = points / (chance * (1 + tie / 2 * root / abilities[:, None])).sum(axis=1)
-        now = now / np.exp(np.log(now).mean())
-        tied = float(drawn.sum() / (chance * root).sum())
-        moved = max(float(np.abs(np.log(now / abilities)).max()), abs(tied - tie))
-        abilities, tie = now, tied
-        if moved < exact:
+        before, tie_before = abilities[left], tie[left, None, None]
+        own, other = before[:, :, None], before[:, None, :]
+        root = np.sqrt(own * other)
+        chance = games[left] / (own + other + tie_before * root)
+        now = points[left] / (chance * (1 + tie_before / 2 * root / own)).sum(axis=2)
+        now = now / np.exp(np.log(now).mean(axis=1, keepdims=True))
+        tied = ties[left] / (chance * root).reshape(len(left), -1).sum(axis=1)
+        step = np.maximum(np.abs(np.log(now / before)).max(axis=1), np.abs(tied - tie[left]))
+        abilities[left], tie[left], moved[left] = now, tied, step
+        left = left[step >= exact]
+        if not len(left):
             break
     return abilities, tie, moved

@@ -1,9 +1,10 @@
+import lanes
 import ml_dtypes
 import numpy as np
 import pytest
 from diffs.analyses.scores import correct, evals, examples, latencies, rules
 from diffs.analyses.small import changed, decoder, nudged
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from simulation import near, replicates
@@ -252,9 +253,10 @@ def beside(parts, sides=("left", "right")):
     return Evidence(**dict.fromkeys(sides, Side(**fields)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", [MODEL, TUNED], ids=["same bits", "tuned"])
 @pytest.mark.parametrize("policy", [Policy(), SAFE], ids=["no margin", "margin"])
-@settings(max_examples=25)
+@lanes.examples(25)
 @given(parts=st.sets(st.sampled_from(sorted(HARMLESS))))
 def test_evidence_that_shows_no_difference_never_raises_the_risk(right, policy, parts):
     alone = asked(right, Evidence(), policy)

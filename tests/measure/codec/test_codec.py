@@ -111,6 +111,7 @@ def test_c_and_numpy_write_the_same_bytes():
     assert methods == {None, 0, 1, 2, 3}
 
 
+@pytest.mark.long
 def test_c_and_numpy_agree_about_damage():
     compiled = pytest.importorskip("difflens.measure.codec._codec")
     refused = 0

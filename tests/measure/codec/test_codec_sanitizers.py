@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from measure.kernel.test_sanitizers import STRICT, WATCHED, compiler
 
 __all__ = ["compiler"]
@@ -11,6 +12,7 @@ HERE = Path(__file__).parent
 CODEC = HERE.parents[2] / "src" / "difflens" / "measure" / "codec"
 
 
+@pytest.mark.long
 def test_the_sanitizers_see_nothing_in_good_chunks_and_damaged_ones(compiler, tmp_path):
     program = tmp_path / "drive"
     names = ("codec", "sparse", "dense", "walk_baseline", "walk_avx2", "walk_avx512")

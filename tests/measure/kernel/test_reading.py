@@ -8,8 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 
 from difflens.measure.kernel import readings
 
@@ -90,7 +91,7 @@ def test_what_is_not_finite_shows_in_the_norm_and_is_counted(kernel, dtype, plac
 
 
 @given(values=st.lists(st.floats(width=32), max_size=200), at=st.integers(0, 40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_compiled_and_numpy_agree_on_any_floats(values, at):
     compiled = pytest.importorskip("difflens.measure.kernel._scan", exc_type=ImportError)
     array = np.array([1.0] * at + values, np.float32)

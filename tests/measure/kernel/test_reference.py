@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.kernel.agreement import disagreements, figures, scanned
 from strategies import BITS, DTYPES, REAL, decode, encode, mixed_pairs, pairs
 
@@ -173,7 +174,7 @@ def paired(kept: list[tuple[float, float]], distances: dict[int, float]) -> dict
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data(), epsilon=st.sampled_from([0.0, 0.5, 1e-3, 100.0]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_figure_is_what_fractions_say(dtype, data, epsilon):
     left, right = data.draw(pairs(dtype))
 
@@ -183,7 +184,7 @@ def test_every_figure_is_what_fractions_say(dtype, data, epsilon):
 
 
 @given(pair=mixed_pairs(), epsilon=st.sampled_from([0.0, 0.5, 1e-3, 100.0]))
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_every_figure_is_what_fractions_say_across_dtypes(pair, epsilon):
     expected = oracle(*pair, epsilon=epsilon)
     actual = figures(scanned(reference, *pair, epsilon=epsilon))

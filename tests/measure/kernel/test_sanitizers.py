@@ -26,7 +26,10 @@ def compiler(tmp_path_factory) -> str:
     return found
 
 
-@pytest.mark.parametrize("telling", [0, 1])  # of what comes, as on Intel's processors
+# Telling what comes, as on Intel's processors, is one more way through the same loops.
+@pytest.mark.parametrize(
+    "telling", [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long)]
+)
 def test_the_sanitizers_see_nothing_over_all_dtypes_sizes_and_alignments(
     compiler, tmp_path, telling
 ):

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from measure.kernel.agreement import disagreements, figures, random_buffer, scanned, sweep
 from strategies import BITS, DTYPES, REAL, decode, encode, mixed_pairs, pairs
 
@@ -50,7 +51,7 @@ def kernel(request) -> Any:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data(), epsilon=st.sampled_from([0.0, 1e-3, 1.0]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_compiled_and_numpy_agree_on_any_bits(compiled, dtype, data, epsilon):
     left, right = data.draw(pairs(dtype))
 
@@ -60,7 +61,7 @@ def test_compiled_and_numpy_agree_on_any_bits(compiled, dtype, data, epsilon):
 
 
 @given(pair=mixed_pairs(), epsilon=st.sampled_from([0.0, 1e-3, 1.0]))
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_compiled_and_numpy_agree_across_dtypes(compiled, pair, epsilon):
     expected = figures(scanned(reference, *pair, epsilon=epsilon))
     assert disagreements(expected, figures(scanned(compiled, *pair, epsilon=epsilon))) == {}
@@ -252,7 +253,7 @@ def test_nothing_adds_nothing(kernel, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_state_that_saw_nothing_changes_nothing_bit_for_bit(kernel, dtype, data):
     state = scanned(kernel, *data.draw(pairs(dtype)), dtype)
     after, before = bytearray(state), bytearray(len(state))
@@ -284,7 +285,7 @@ def in_pieces(kernel: Any, pieces: list[Any], dtype: str, *, merged: bool) -> di
 @pytest.mark.parametrize("merged", [False, True], ids=["continued", "merged"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data(), places=st.lists(st.integers(0, 1000), max_size=6))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_cut_gives_the_figures_of_the_whole(kernel, dtype, merged, data, places):
     left, right = data.draw(pairs(dtype))
     pieces = list(zip(cut(left, dtype, places), cut(right, dtype, places), strict=True))
@@ -326,7 +327,7 @@ def mirrored(seen: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(pair=mixed_pairs())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_swapping_the_sides_swaps_the_figures(kernel, pair):
     left, right, left_dtype, right_dtype = pair
     there = figures(scanned(kernel, left, right, left_dtype, right_dtype, epsilon=0.5))
@@ -337,7 +338,7 @@ def test_swapping_the_sides_swaps_the_figures(kernel, pair):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_tensor_is_like_itself(kernel, dtype, data):
     left, _ = data.draw(pairs(dtype))
     seen = figures(scanned(kernel, left, left, dtype))
@@ -517,6 +518,7 @@ def test_a_state_that_cannot_be_written_is_refused(kernel):
 # Memory
 
 
+@pytest.mark.long
 def test_ten_thousand_scans_leak_nothing(kernel):
     left, right, state = bytearray(b"abcd" * 8), bytes(32), bytearray(layout.STATE.size)
 

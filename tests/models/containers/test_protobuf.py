@@ -1,8 +1,9 @@
 import onnx
 import pytest
 from hostile.wire import fixed32, number, text, varint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from onnx import helper
 
 from difflens.core.errors import CorruptFile, LimitExceeded
@@ -28,7 +29,7 @@ def test_fields_come_with_number_value_and_place(tmp_path):
     assert (found[1].start, found[1].stop) == (5, 8)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 2**64 - 1), st.integers(1, 2**29 - 1))
 def test_any_number_in_any_field_comes_back(tmp_path_factory, value, field):
     (found,) = fields(tmp_path_factory.mktemp("m"), number(field, value))
@@ -38,7 +39,7 @@ def test_any_number_in_any_field_comes_back(tmp_path_factory, value, field):
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes_give_fields_or_a_clean_error(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("m") / "message"
     path.write_bytes(data)

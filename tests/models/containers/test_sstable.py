@@ -2,8 +2,9 @@ import struct
 
 import pytest
 from hostile.wire import block, sealed, table, varint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 
 from difflens.core.crc32c import crc32c
 from difflens.core.errors import CorruptFile, LimitExceeded
@@ -90,7 +91,7 @@ def test_checksums_are_those_of_the_standard(data, said):
     assert said == crc32c(data)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 40_000), st.integers(0, 40_000), st.integers(0, 2**32))
 def test_a_checksum_of_parts_is_that_of_the_whole(first, second, seed):
     import random
@@ -106,7 +107,7 @@ def test_a_checksum_of_parts_is_that_of_the_whole(first, second, seed):
     assert state ^ 0xFFFFFFFF == crc32c(data[:100])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(max_size=300))
 def test_any_bytes_unpack_or_are_refused(data):
     try:

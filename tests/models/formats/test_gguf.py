@@ -13,8 +13,9 @@ from gguf import GGUFEndian, GGUFReader, GGUFWriter
 from gguf.constants import GGML_QUANT_SIZES
 from gguf.constants import GGMLQuantizationType as Kind
 from gguf.quants import dequantize, quantize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 
 from difflens.core.errors import CorruptFile, MissingExtra, UnknownName
 from difflens.core.records import TensorInfo
@@ -191,7 +192,7 @@ def q4_k() -> tuple[bytes, bytes]:
     return raw.tobytes(), dequantize(raw, Kind.Q4_K).tobytes()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(0, 40 * 1024), max_size=6))
 def test_parts_put_together_are_the_whole_wherever_it_is_cut(tmp_path_factory, cuts):
     raw, expected = q4_k()
@@ -319,7 +320,7 @@ def test_all_metadata_is_text_and_long_arrays_are_their_length(tmp_path):
     model.close()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.floats(width=32))
 def test_a_32_bit_float_is_shown_so_that_it_can_be_read_back(tmp_path_factory, number):
     path = tmp_path_factory.getbasetemp() / "float.gguf"

@@ -9,8 +9,9 @@ import h5py
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 
 from difflens.core.errors import (
     CorruptFile,
@@ -21,8 +22,6 @@ from difflens.core.errors import (
 )
 from difflens.models.formats import open_model
 from difflens.models.formats.hdf5 import recognise
-
-os.environ.setdefault("KERAS_BACKEND", "torch")
 
 NUMPY = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16,
@@ -159,7 +158,7 @@ def test_floats_with_fields_of_their_own_are_not_guessed(tmp_path):
 shapes = st.lists(st.integers(0, 5), max_size=4).map(tuple)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.lists(shapes, max_size=4), st.booleans())
 def test_any_shape_round_trips(tmp_path_factory, found, packed):
     path = tmp_path_factory.mktemp("m") / "m.h5"

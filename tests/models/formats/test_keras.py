@@ -14,8 +14,6 @@ from difflens.core.errors import CorruptFile, DifflensError, LimitExceeded
 from difflens.models.formats import open_model
 from difflens.models.formats.keras import recognise
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
-
 
 def sample(path: Path, tensors: dict[str, tuple[str, tuple[int, ...], bytes]]) -> Path | None:
     """Write an archive as Keras does: two texts, then the weights, all stored."""

@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from onnx import TensorProto, helper, numpy_helper
 
 from difflens.core.errors import UnknownName
@@ -111,7 +112,7 @@ def _six_bits() -> bytes:
     return sum(code << 6 * code for code in range(64)).to_bytes(48, "little")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=40), st.data())
 def test_any_part_of_typed_integers_is_the_part_of_the_whole(tmp_path_factory, numbers, data):
     path = tmp_path_factory.mktemp("m") / "m.onnx"

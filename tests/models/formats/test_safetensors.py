@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hostile.files import many
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from safetensors import deserialize
 from safetensors.numpy import save
 
@@ -75,7 +76,7 @@ def test_every_dtype_opens_with_its_size(dtype, tmp_path):
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.dictionaries(st.text(max_size=8).filter(lambda n: n != "__metadata__"), shapes, max_size=5)
 )
@@ -179,7 +180,7 @@ def test_limits_can_be_raised_and_lowered(tmp_path):
 mutations = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(mutations, st.integers(0, 3))
 def test_a_damaged_file_opens_or_is_refused_and_nothing_else(tmp_path_factory, changes, kind):
     path = tmp_path_factory.getbasetemp() / "damaged.safetensors"

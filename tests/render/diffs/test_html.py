@@ -195,6 +195,7 @@ def test_the_table_begins_with_what_is_broken() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.long
 def test_charts_add_drawings_and_stay_small() -> None:
     every = report(*(changed(f"h.{i}.w", relative_l2=1e-3 * (i + 1)) for i in range(3000)))
 

@@ -7,6 +7,7 @@ from json import loads
 from typing import Any
 
 import numpy as np
+import pytest
 from training.flow.flows import recorded
 
 from difflens.render.training.flow_page import page
@@ -72,6 +73,7 @@ def test_nothing_recorded_is_said():
     assert "unknown" in text
 
 
+@pytest.mark.long
 def test_a_thousand_layers_over_four_thousand_steps_are_fifteen_megabytes_in_five_seconds():
     info = RunInfo(layers=tuple(Layer(f"layers.{i}.weight", shape=(9, 9)) for i in range(1000)))
     builder, rng = Builder(info), np.random.default_rng(0)

@@ -4,8 +4,9 @@ from math import isfinite, nan
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 
 from difflens.testing.histories import faulty, healthy, network, recorded
 from difflens.training.diagnoses import diagnose
@@ -238,7 +239,7 @@ def damaged(draw):
     return builder.history()
 
 
-@settings(max_examples=150)  # what breaks a rule is rare
+@examples(150)  # what breaks a rule is rare
 @given(histories() | damaged())
 def test_whatever_a_history_holds_it_is_judged_in_numbers_that_can_be_written(history):
     told = diagnose(history)

@@ -4,8 +4,9 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
+from lanes import examples
 from training.gradients.layer_cases import noise, write_run
 
 from difflens.core.errors import InvalidConfig, RunError, UnknownName
@@ -192,7 +193,7 @@ NORMS = some.lists(
 )
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(some.dictionaries(some.text(max_size=8), NORMS, max_size=5), some.sampled_from(DEPTHS))
 def test_any_norms_are_analysed_and_written_down(histories, depth):
     found = GradientAnalyzer(depth, 10).analyze_gradients(histories)
@@ -205,7 +206,7 @@ def test_any_norms_are_analysed_and_written_down(histories, depth):
 
 
 @given(some.permutations(["a", "b", "c", "d"]))
-@settings(max_examples=10)
+@examples(10)
 def test_the_order_of_the_layers_does_not_change_what_is_said_of_one(names):
     norms = {"a": noise(), "b": [0.0] * 200, "c": 1e-5 * noise(seed=1), "d": noise(seed=2)}
 

@@ -8,8 +8,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from sqlalchemy import event
 from versions.records.test_snapshots import snapshots
 
@@ -84,7 +85,7 @@ def test_a_snapshot_comes_back_as_it_was_also_after_opening_again(url):
 
 def test_every_snapshot_comes_back_as_it_was(store):
     @given(snapshots)
-    @settings(max_examples=40)
+    @examples(40)
     def holds(snapshot: ModelSnapshot) -> None:
         store.put(snapshot, replace=True)
 
@@ -338,7 +339,7 @@ def test_a_body_that_was_tampered_with_is_told_and_not_given(store):
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.integers(1, 4))
-@settings(max_examples=25)
+@examples(25)
 def test_keeping_the_newest_leaves_exactly_these(tmp_path_factory, names, newest):
     folder = tmp_path_factory.mktemp("keep")
     with open_store(str(folder / "store.db")) as store:

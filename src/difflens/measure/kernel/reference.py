@@ -22,13 +22,9 @@ from numpy.typing import NDArray
 from difflens.core.dtypes import ROUNDING
 
 from .layout import COUNTS, FIELDS, STATE, VALUES
-from .readings import (  # noqa: F401  parts of this kernel, in a file of their own
-    are_as_read,
-    bytes_of,
-    read,
-    read_gradients,
-    read_weights,
-)
+
+# Parts of this kernel, in a file of their own.
+from .readings import are_as_read, bytes_of, read, read_gradients, read_weights  # noqa: F401
 
 NAME = "numpy"
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from lanes import examples
 from simulation import replicates
 
 from difflens.training.detectors.signs.losses import Losses
@@ -12,7 +13,7 @@ def losses(values):
     return Losses(np.arange(len(values)), np.asarray(values, float), None)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(9, 20), st.integers(0, 1000))
 def test_the_period_of_sorted_classes_is_measured(period, seed):
     noise = np.exp(0.1 * np.random.default_rng(seed).standard_normal(200))

@@ -21,12 +21,19 @@ def alone(folder, **how):
     return read(folder)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _imported_once():
+    """Ranks are forks of one process that has imported torch, not thirty that import it each."""
+    torch.multiprocessing.set_forkserver_preload(["torch", "torch.distributed.fsdp"])
+
+
 def together(kind, folder, count=2, **how):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    torch.multiprocessing.spawn(
-        rank_of_many, (count, port, kind, str(folder), how), nprocs=count, join=True
+    arguments = (count, port, kind, str(folder), how)
+    torch.multiprocessing.start_processes(
+        rank_of_many, arguments, nprocs=count, start_method="forkserver"
     )
 
 
