@@ -14,13 +14,13 @@ from typing import Any
 
 from difflens.core.errors import InvalidConfig
 
-from ...records.runs import MISSING_BITS, RunInfo
+from ...records.runs import MISSING_BITS
 from .. import Sink
 from .clipping import Between, Clipping, Scaling, unknown
 from .extra_fields import Activations, Directions, behind_layers
 from .frames import Frames, TorchReading
-from .info import AS_USED, Options, alike_units, identities, info_of
-from .late import promised
+from .info import AS_USED, Description, Options, identities
+from .late import promised, promised_scalars
 from .layers import Modes, bare, local, parameters_of
 from .optimizers import Stepper, rate_of, steppers
 from .pace import Pace, Sampling, Suspicion
@@ -73,12 +73,9 @@ class TorchHook:
             has_activations=bool(options.activations),
             suspicion=self._suspicion,
         )
-        # Asked before any step: it tears apart what is only nearly alike.
-        self._alike = {"alike_units": alike_units(self._watched)}
         self._all = list(range(len(self._watched)))
-        self._order = self._all
-        self._seen: dict[str, Any] = {"facts": self._alike}
-        self.info = self._described()
+        self._description = Description(self._watched, options, self._ranks)
+        self.info = self._description.info(model, self._watched, self._optimizers)
 
     def attach(self, sink: Sink, first_step: int = 0) -> None:
         """Put the hooks on; from now on the sink gets readings."""
@@ -91,15 +88,12 @@ class TorchHook:
         self._lr: Any = None
         self._scale: Any = None
         self._factor: Callable[[], Between | None] = unknown
-        self._unread_scalars: dict[str, Any] | None = (
-            None  # of the last step, where it was not read
-        )
+        self._unread_scalars: dict[str, Any] | None = None  # of the last step, if it was not read
         self._is_asleep, self._is_away, self._dozed = False, False, 0
         self._reads = False  # weights, at the optimizer's step that is under way
         self._last = time.perf_counter()
-        self._succession: Succession | None = None
-        if self._optimizers:
-            self._succession = Succession(self._model, self._succeed, self.fail)
+        follows = Succession(self._model, self._succeed, self.fail) if self._optimizers else None
+        self._succession = follows
         self._follow()
         self._prepare()
 
@@ -141,8 +135,7 @@ class TorchHook:
         if self._is_asleep:
             self._stepper.rest()
             self._probe.detach()
-        self.info = self._described()
-        self._sink.describe(self.info)
+        self._describe()
         self._sink.note("fact", "the optimizer or the tensors were replaced")
 
     def fail(self, error: Exception) -> None:
@@ -237,7 +230,7 @@ class TorchHook:
             self._doze(loss, scalars)
             return
         begun = time.perf_counter()
-        given = self._collect_scalars(loss, scalars)
+        given = promised_scalars(loss, scalars, self._usual, self._sink.refuse)
         if self._tracing is not None:
             self._first_pass_over()
         if self._wanted:
@@ -270,7 +263,7 @@ class TorchHook:
 
         That one more step is for the probe, which compares a backward with the step before it.
         """
-        given = self._collect_scalars(loss, scalars)
+        given = promised_scalars(loss, scalars, self._usual, self._sink.refuse)
         self._send_scalars(given)
         self._dozed, self._steps = self._dozed + 1, 0
         self._step_number += 1
@@ -345,16 +338,6 @@ class TorchHook:
             given["lr"] = self._lr
         return given
 
-    def _collect_scalars(self, loss: Any, scalars: dict[str, Any]) -> dict[str, Any]:
-        """Collect the scalars of a step; what is not a number is counted and left out."""
-        numbers: dict[str, Any] = {}
-        for name, value in ({**scalars, "loss": loss} if loss is not None else scalars).items():
-            try:
-                numbers[name] = promised(value, self._usual)
-            except Exception:  # noqa: BLE001  a stranger's `__float__` may do anything
-                self._sink.refuse(name, value)
-        return numbers
-
     def finish(self) -> None:
         """Read all layers once more where the last step was not read: a run ends with them.
 
@@ -375,37 +358,17 @@ class TorchHook:
         tracing, self._tracing = self._tracing, None
         assert tracing is not None  # noqa: S101  asked for by the one caller
         tracing.close()
-        depths = tracing.depths()
-        if not depths:
-            modules = dict.fromkeys(id(each.module) for each in self._watched)
-            depths = {module: place for place, module in enumerate(modules)}
-        last = len(depths)
-        watched = self._watched
-        order = sorted(self._all, key=lambda place: depths.get(id(watched[place].module), last))
-        self.frames.arrange(order)
-        self._order = order
-        self._seen = {
-            "depths": depths,
-            "activations": tracing.activations(),
-            "facts": {**self._alike, **tracing.facts(), "eval_modules": self._modes.news()},
-        }
-        self.info = self._described()
-        self._sink.describe(self.info)
+        self._description.add_first_pass(self._watched, tracing, self._modes.news())
+        self.frames.arrange(self._description.order)
+        self._describe()
         self._sink.later(lambda: self._sink.note("fact", **tracing.seen()))
         if self._options.activations and tracing.has_run:
-            behind = behind_layers(watched, bare(self._model), list(depths))
+            behind = behind_layers(self._watched, bare(self._model), self._description.modules)
             self._activations = Activations(self._options.activations, behind)
 
-    def _described(self) -> RunInfo:
-        """Describe the model as it is watched by now."""
-        return info_of(
-            self._model,
-            [self._watched[place] for place in self._order],
-            self._optimizers,
-            options=self._options,
-            ranks=self._ranks,
-            seen=self._seen,
-        )
+    def _describe(self) -> None:
+        self.info = self._description.info(self._model, self._watched, self._optimizers)
+        self._sink.describe(self.info)
 
     def _release(self) -> None:
         """Take the hooks off tensors and optimizers."""

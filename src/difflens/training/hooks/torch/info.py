@@ -36,45 +36,67 @@ class Options(NamedTuple):
     directions: bool = False  # means of gradients, and their cosines to the last reading's
 
 
-def info_of(
-    model: Any,
-    watched: list[Watched],
-    optimizers: list[Any],
-    *,
-    options: Options,
-    ranks: Any,
-    seen: dict[str, Any] | None = None,
-) -> RunInfo:
-    """Describe a model as it is watched; `seen` is what its first pass showed."""
-    import torch
+class Description:
+    """Describes a model as it is watched, with what its first pass showed as soon as it has run."""
 
-    seen = seen or {}
-    depths, behind = seen.get("depths", {}), seen.get("activations", {})
-    optimised = identities(optimizers) if optimizers else None
-    layers = tuple(
-        layer_of(each, depths.get(id(each.module)), behind.get(id(each.module), ""), optimised)
-        for each in watched
-    )
-    return RunInfo(
-        options.name,
-        layers=layers,
-        fields=(
-            *LAYER_FIELDS,
-            *(DIRECTION_FIELDS if options.directions else ()),
-            *(ACTIVATION_FIELDS if options.activations else ()),
-        ),
-        scalars=SCALARS,
-        framework=f"torch {torch.__version__}",
-        device=", ".join(sorted({str(each.parameter.device) for each in watched})),
-        schema=1 if options.every == 1 else RUN_SCHEMA,
-        every=options.every,
-        budget=options.budget if options.every == "auto" else None,
-        rank=0 if ranks.merges else ranks.rank,
-        ranks=ranks.count,
-        gradient=_gradient(watched, optimizers, ranks),
-        optimizer=_settings(optimizers),
-        facts={**facts_of(model, watched, optimised), **seen.get("facts", {})},
-    )
+    def __init__(self, watched: list[Watched], options: Options, ranks: Any) -> None:
+        """Look at the weights before any step, which tears apart what is only nearly alike."""
+        self._options, self._ranks = options, ranks
+        self._alike = {"alike_units": alike_units(watched)}
+        self._seen: dict[str, Any] = {"facts": self._alike}
+        self.order = list(range(len(watched)))
+
+    def add_first_pass(self, watched: list[Watched], tracing: Any, eval_modules: list[str]) -> None:
+        """Put the layers into the order in which they ran, and keep what else was seen."""
+        depths = tracing.depths()
+        if not depths:
+            modules = dict.fromkeys(id(each.module) for each in watched)
+            depths = {module: place for place, module in enumerate(modules)}
+        last = len(depths)
+        self.order.sort(key=lambda place: depths.get(id(watched[place].module), last))
+        self._seen = {
+            "depths": depths,
+            "activations": tracing.activations(),
+            "facts": {**self._alike, **tracing.facts(), "eval_modules": eval_modules},
+        }
+
+    @property
+    def modules(self) -> list[int]:
+        """The modules in the order in which they ran, by identity."""
+        return list(self._seen.get("depths", ()))
+
+    def info(self, model: Any, watched: list[Watched], optimizers: list[Any]) -> RunInfo:
+        """Return the head of the run for these tensors and optimizers."""
+        import torch
+
+        options, ranks, seen = self._options, self._ranks, self._seen
+        watched = [watched[place] for place in self.order]
+        depths, behind = seen.get("depths", {}), seen.get("activations", {})
+        optimised = identities(optimizers) if optimizers else None
+        layers = tuple(
+            layer_of(each, depths.get(id(each.module)), behind.get(id(each.module), ""), optimised)
+            for each in watched
+        )
+        return RunInfo(
+            options.name,
+            layers=layers,
+            fields=(
+                *LAYER_FIELDS,
+                *(DIRECTION_FIELDS if options.directions else ()),
+                *(ACTIVATION_FIELDS if options.activations else ()),
+            ),
+            scalars=SCALARS,
+            framework=f"torch {torch.__version__}",
+            device=", ".join(sorted({str(each.parameter.device) for each in watched})),
+            schema=1 if options.every == 1 else RUN_SCHEMA,
+            every=options.every,
+            budget=options.budget if options.every == "auto" else None,
+            rank=0 if ranks.merges else ranks.rank,
+            ranks=ranks.count,
+            gradient=_gradient(watched, optimizers, ranks),
+            optimizer=_settings(optimizers),
+            facts={**facts_of(model, watched, optimised), **seen["facts"]},
+        )
 
 
 def _gradient(watched: list[Watched], optimizers: list[Any], ranks: Any) -> str:

@@ -88,3 +88,19 @@ def _nothing(*_args: Any, **_options: Any) -> None:
 
 def _quiet() -> Callable[..., None]:
     return _nothing
+
+
+def promised_scalars(
+    loss: Any,
+    scalars: dict[str, Any],
+    usual: tuple[Any, Any],
+    refuse: Callable[[str, object], None],
+) -> dict[str, Any]:
+    """Collect the scalars of a step; what is not a number is refused and left out."""
+    numbers: dict[str, Any] = {}
+    for name, value in ({**scalars, "loss": loss} if loss is not None else scalars).items():
+        try:
+            numbers[name] = promised(value, usual)
+        except Exception:  # noqa: BLE001  a stranger's `__float__` may do anything
+            refuse(name, value)
+    return numbers
