@@ -50,7 +50,8 @@ def main() -> int:
             continue
         began = time.monotonic()
         network = trained(kind, options.seed or seed)
-        say(f"{kind.name}: {len(network.good)} tensors, trained in {time.monotonic() - began:.0f} s")
+        took = time.monotonic() - began
+        say(f"{kind.name}: {len(network.good)} tensors, trained in {took:.0f} s")
         for plant in plants(network, options.seed or seed):
             if options.only and not any(plant.kind.startswith(each) for each in options.only):
                 continue
@@ -59,7 +60,7 @@ def main() -> int:
                 singles.append(plant)
                 outcomes.append(reversed_prior(plant))
             if plant.kind == "diffuse":
-                outcome.extra["shares off by"] = shares_error(plant, outcome.result)
+                outcome.extra["shares off by"] = shares_error(plant)
             if options.verbose or not outcome.is_right:
                 say(f"  {'ok ' if outcome.is_right else 'BAD'} {outcome.line()}")
     print(table(outcomes))
@@ -73,7 +74,7 @@ def main() -> int:
 def table(outcomes: list[Outcome]) -> str:
     """Write one row for each kind of plant."""
     lines = [
-        "| planted | plants | right | proved | evaluations, median | most | of hybrids, median | bar |",
+        "| planted | plants | right | proved | evaluations | most | hybrids alone | bar |",
         "|---|---|---|---|---|---|---|---|",
     ]
     kinds = dict.fromkeys(each.group for each in outcomes)
@@ -90,7 +91,8 @@ def table(outcomes: list[Outcome]) -> str:
         )
     errors = [each.extra["shares off by"] for each in outcomes if each.extra.get("shares off by")]
     if errors:
-        lines.append(f"\nShares: off by {100 * max(errors):.1f} points at most, median {100 * median(errors):.1f}.")
+        most, middle = 100 * max(errors), 100 * median(errors)
+        lines.append(f"\nShares: off by {most:.1f} points at most, {middle:.1f} in the median.")
     return "\n".join(lines)
 
 

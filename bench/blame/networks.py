@@ -52,7 +52,9 @@ class Hidden(nn.Module):
         """Widen, bend, narrow."""
         up = self.up_proj(x)
         gate = getattr(self, "gate_proj", None)
-        return self.down_proj(nn.functional.gelu(up) if gate is None else nn.functional.silu(gate(x)) * up)
+        return self.down_proj(
+            nn.functional.gelu(up) if gate is None else nn.functional.silu(gate(x)) * up
+        )
 
 
 class Block(nn.Module):
@@ -95,7 +97,9 @@ class Convolutions(nn.Module):
         groups = channels if depthwise else 1
         self.conv1 = nn.Conv1d(channels, channels, 3, padding=1, bias=False, groups=groups)
         self.bn1 = nn.BatchNorm1d(channels)
-        self.conv2 = nn.Conv1d(channels, channels, 1 if depthwise else 3, padding=0 if depthwise else 1, bias=False)
+        self.conv2 = nn.Conv1d(
+            channels, channels, 1 if depthwise else 3, padding=0 if depthwise else 1, bias=False
+        )
         self.bn2 = nn.BatchNorm1d(channels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -155,7 +159,9 @@ def _kinds(*rows: tuple[str, str, int, Callable[[], nn.Module]]) -> tuple[Kind, 
     def maker(family: str, number: int, block: Callable[[], nn.Module]) -> Callable[[], Network]:
         return lambda: Network([block() for _ in range(number)], WIDTH, picture=family == "cnn")
 
-    return tuple(Kind(name, maker(family, number, block), family) for name, family, number, block in rows)
+    return tuple(
+        Kind(name, maker(family, number, block), family) for name, family, number, block in rows
+    )
 
 
 CHOSEN = _kinds(
@@ -201,7 +207,9 @@ def trained(kind: Kind, seed: int) -> Trained:
 
     def batch(count: int, noise: float) -> tuple[Tensor, Tensor]:
         labels = torch.randint(CLASSES, (count,), generator=chance)
-        return templates[labels] + noise * torch.randn(count, LENGTH, WIDTH // 2, generator=chance), labels
+        return templates[labels] + noise * torch.randn(
+            count, LENGTH, WIDTH // 2, generator=chance
+        ), labels
 
     def fit(steps: int, rate: float, noise: float) -> State:
         optimizer = torch.optim.AdamW(network.parameters(), rate)

@@ -15,7 +15,10 @@ SEPARATIONS = (0.5, 1.0, 2.0, 3.0)
 
 def noise_rows(plants: list[Plant], number: int) -> str:
     """Blame plants with single faults under normal noise; write one row for each separation."""
-    lines = ["| d' | blames | right | wrong | undecided | runs, median |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| d' | blames | right | wrong | undecided | runs, median |",
+        "|---|---|---|---|---|---|",
+    ]
     for separation in SEPARATIONS:
         counts, runs = {"right": 0, "wrong": 0, "undecided": 0}, []
         for at in range(number):
@@ -28,7 +31,7 @@ def noise_rows(plants: list[Plant], number: int) -> str:
 
 
 def _blamed(plant: Plant, separation: float, seed: int) -> tuple[str, int]:
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311  seeded noise
     score = plant.network.score
     apart = score(plant.network.good) - score(plant.bad)
 

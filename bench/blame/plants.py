@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -36,14 +37,10 @@ Edit = Callable[[State], None]
 
 def plants(network: Trained, seed: int) -> Iterator[Plant]:
     """Plant one of each kind, several of some."""
-    chance = random.Random(f"{network.kind.name} {seed}")
-    makers = [
-        *(lambda group=group: _single(network, chance, group) for group in _GROUPS),
-        *(lambda make=make: make(network, chance) for make in _MAKERS),
-    ]
-    for make in makers:
+    chance = random.Random(f"{network.kind.name} {seed}")  # noqa: S311  seeded plants
+    for make in (*(partial(_single, group=group) for group in _GROUPS), *_MAKERS):
         try:
-            yield make()
+            yield make(network, chance)
         except TooHarmless:
             continue
 
@@ -83,11 +80,19 @@ def _spoil(name: str, chance: random.Random) -> Edit:
         elif way == "scale":
             value.mul_(6.0)
         elif way == "noise":
-            value.add_(torch.randn(value.shape, generator=drawn) * 3 * (value.std(correction=0) + value.abs().mean()))
+            value.add_(
+                torch.randn(value.shape, generator=drawn)
+                * 3
+                * (value.std(correction=0) + value.abs().mean())
+            )
         elif way == "zero":
             value.zero_()
         else:
-            value.copy_(value.reshape(-1)[torch.randperm(value.numel(), generator=drawn)].reshape(value.shape))
+            value.copy_(
+                value.reshape(-1)[torch.randperm(value.numel(), generator=drawn)].reshape(
+                    value.shape
+                )
+            )
 
     return edit
 
@@ -115,12 +120,12 @@ def _names(network: Trained, group: str) -> list[str]:
 
 def _single(network: Trained, chance: random.Random, group: str) -> Plant:
     clean, names = _clean(network), _names(network, group)
-    best = None
+    best: Any = None
     for _ in range(40):
         name = chance.choice(names)
         edit = _spoil(name, chance)
         bad = _with(network.drifted, edit)
-        score = max(network.score(bad), network.score(_with(network.good, lambda s, n=name, b=bad: s.update({n: b[n]}))))
+        score = max(network.score(bad), network.score(_mixed(network.good, bad, [name])))
         if best is None or score < best[0]:
             best = score, name, bad
         if clean - score > _GAP:
@@ -134,7 +139,7 @@ def _rows(network: Trained, chance: random.Random) -> Plant:
     """Spoil the rows of one head, or as many rows of another matrix."""
     clean, names = _clean(network), _names(network, "matrix")
     attention = [name for name in names if "q_proj" in name or "v_proj" in name]
-    best = None
+    best: Any = None
     for _ in range(40):
         name = chance.choice(attention or names)
         length = len(network.good[name])
@@ -142,7 +147,13 @@ def _rows(network: Trained, chance: random.Random) -> Plant:
         start = chance.randrange(HEADS) * size
         factor = chance.choice((-3.0, 6.0, 12.0))
 
-        def edit(state: State, name: str = name, start: int = start, size: int = size, factor: float = factor) -> None:
+        def edit(
+            state: State,
+            name: str = name,
+            start: int = start,
+            size: int = size,
+            factor: float = factor,
+        ) -> None:
             state[name][start : start + size] *= factor
 
         bad = _with(network.drifted, edit)
@@ -156,7 +167,9 @@ def _rows(network: Trained, chance: random.Random) -> Plant:
     return Plant("head to rows", network, bad, (clean + score) / 2, frozenset([name]), rows=rows)
 
 
-def _some_faults(network: Trained, chance: random.Random, number: int) -> list[tuple[str, Edit, float]]:
+def _some_faults(
+    network: Trained, chance: random.Random, number: int
+) -> list[tuple[str, Edit, float]]:
     """Draw faults in different layers, each of which does harm."""
     clean, found = _clean(network), {}
     names = _names(network, "matrix")
@@ -191,12 +204,21 @@ def _three(network: Trained, chance: random.Random) -> Plant:
         bad = _with(network.drifted, *(edit for _, edit, _ in faults))
         names = [name for name, _, _ in faults]
         everything = max(network.score(bad), network.score(_mixed(network.good, bad, names)))
-        two = min(network.score(_mixed(bad, network.good, [name])) for name in names)
+        pairs = [[name for name in names if name != each] for each in names]
+        two = min(
+            *(network.score(_mixed(bad, network.good, [name])) for name in names),
+            *(network.score(_mixed(network.good, bad, pair)) for pair in pairs),
+        )
         if len(names) == 3 and two - everything > _GAP / 2:
             break
     _check(two - everything if len(names) == 3 else 0.0)
     return Plant(
-        "three interacting", network, bad, (everything + two) / 2, frozenset(names), frozenset(names)
+        "three interacting",
+        network,
+        bad,
+        (everything + two) / 2,
+        frozenset(names),
+        frozenset(names),
     )
 
 
@@ -206,7 +228,7 @@ def _mixed(base: State, other: State, names: list[str]) -> State:
 
 def _swapped(network: Trained, chance: random.Random) -> Plant:
     """Exchange two blocks."""
-    clean, best = _clean(network), None
+    clean, best = _clean(network), cast(Any, None)
     number = len(network.network.layers)
     for _ in range(20):
         one, other = chance.sample(range(number), 2)
@@ -308,8 +330,4 @@ def _diffuse(network: Trained, chance: random.Random) -> Plant:
 
 
 _GROUPS = ("matrix", "bias", "norm", "head-tensor")
-_MAKERS = (
-    *[_rows, _two, _three, _swapped] * 2,
-    *[_coupled] * 4,
-    *[_diffuse] * 3,
-)
+_MAKERS = (*[_rows, _two, _three, _swapped] * 2, *[_coupled] * 4, *[_diffuse] * 3)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import torch
 
 import difflens
-from difflens.repair.blame import story
+from difflens.repair.blame import story, units
 from difflens.repair.blame.shares import grouped
 from difflens.stats.shapley import Coalition, exact, normalised
 
@@ -34,7 +33,8 @@ class Outcome:
         """Describe it in one line."""
         return (
             f"{self.plant.network.kind.name}, {self.plant.kind}: {self.evaluations} evaluations, "
-            f"{sorted(self.plant.culprits)[:3]}: {self.result.sentence[:160]} {self.result.repair[:4]}"
+            f"{sorted(self.plant.culprits)[:3]}: {self.result.sentence[:160]} "
+            f"{self.result.repair[:4]} {self.result.cause[:4]}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,14 +52,14 @@ def run(plant: Plant) -> Outcome:
     before = _copies(good), _copies(bad)
     result = difflens.blame(good, bad, plant.passes)
     for state, copy in zip((good, bad), before, strict=True):
-        if not all(torch.equal(state[name], value) or value.isnan().any() for name, value in copy.items()):
+        if not all(torch.equal(state[name], value) for name, value in copy.items()):
             raise RuntimeError("blame changed a model")
     return Outcome(plant, result, result.units)
 
 
 def reversed_prior(plant: Plant) -> Outcome:
     """Do the same with the least suspicious units first."""
-    make: Callable[..., Any] = story.make_units
+    make = units.make_units
 
     def upside_down(*arguments: Any) -> Any:
         return [unit._replace(score=(0.0, 0.0)) for unit in reversed(make(*arguments))]
@@ -87,7 +87,7 @@ def is_right(plant: Plant, result: difflens.Blame) -> bool:
     return True
 
 
-def shares_error(plant: Plant, result: difflens.Blame) -> float:
+def shares_error(plant: Plant) -> float:
     """Compare the shares with the exact ones, of the score: the largest difference."""
     good, bad = plant.network.good, plant.bad
     answer = difflens.blame(good, bad, plant.network.score, threshold=plant.threshold)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from difflens.diffs.diff import Diff
 from difflens.models.anatomy.places import listed
 
 from .hybrids import Models
@@ -38,11 +37,9 @@ def answered(inquiry: Inquiry, judge: Judge, models: Models) -> tuple[Blame, Sel
     if breaks is True and len(units) > 1:
         # The smallest of several causes: one that breaks the good model by itself.
         cause = next(([u] for u, a in zip(units, alone, strict=False) if a.breaks), cause)
-    proof = _proof(inquiry, pieces, units, cause)
+    proof = _proof(inquiry, pieces, cause)
     verdict: BlameVerdict = (
-        "found"
-        if proof.bad_without_repair_passes and proof.good_with_cause_fails
-        else "undecided"
+        "found" if proof.bad_without_repair_passes and proof.good_with_cause_fails else "undecided"
     )
     interaction = _interaction(units, cause, alone)
     made = _counts(judge, models, inquiry)(
@@ -58,9 +55,7 @@ def answered(inquiry: Inquiry, judge: Judge, models: Models) -> tuple[Blame, Sel
     return made, pieces
 
 
-def _proof(
-    inquiry: Inquiry, pieces: Selection, units: Sequence[Unit], cause: Sequence[Unit]
-) -> BlameProof:
+def _proof(inquiry: Inquiry, pieces: Selection, cause: Sequence[Unit]) -> BlameProof:
     same = {name for unit in cause for name in unit.names} == {piece.name for piece in pieces}
     broken = pieces if same else frozenset(Piece(name) for unit in cause for name in unit.names)
     return BlameProof(inquiry.mends(pieces, fresh=True), inquiry.breaks(broken, fresh=True))
@@ -117,9 +112,7 @@ def _sentence(
     return f"{shown} {verb} to blame, {of}" + (f": {words}" if words else "")
 
 
-def _diffuse(
-    judge: Judge, models: Models, inquiry: Inquiry, units: Sequence[Unit] = ()
-) -> Blame:
+def _diffuse(judge: Judge, models: Models, inquiry: Inquiry, units: Sequence[Unit] = ()) -> Blame:
     shares = share_damage(judge, models.changes)
     largest = max(shares, key=lambda each: shares[each])
     sentence = (

@@ -65,19 +65,22 @@ def bisect(
         before, after = judge.readings(_at(first - 1)), judge.readings(_at(first))
         rules = judge.settled()
     blamed = inquire(
-        checkpoints[first - 1], checkpoints[first], _again(check), rules, place, (before, after)
+        checkpoints[first - 1],
+        checkpoints[first],
+        _again(check),
+        rules,
+        place,
+        known=(before, after),
     )
     sentence = f"{names[first]} is the first bad one of {len(names)} checkpoints"
     return Bisection(len(names), names[first - 1], names[first], evaluated, sentence, blamed)
 
 
-def _judge(
-    checkpoints: Sequence[Model], check: Check, rules: Rules, journal: Journal
-) -> Judge:
+def _judge(checkpoints: Sequence[Model], check: Check, rules: Rules, journal: Journal) -> Judge:
     sides = _at(0), _at(len(checkpoints) - 1)
     shelf = _Shelf(checkpoints, as_paths=isinstance(check, Command))
     content = " ".join(_stamp(each) for each in checkpoints)
-    return Judge(check, shelf, sides, rules, journal, content)
+    return Judge(check, shelf, sides, rules, journal=journal, content=content)
 
 
 def _first_bad(judge: Judge, number: int) -> int:

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from math import nan
 from typing import BinaryIO
 
@@ -104,11 +105,9 @@ class Command:
         if self._metric is None:
             found = _NUMBER.findall(text)
         else:
-            last = None
-            for last in self._metric.finditer(text):
-                pass
-            shown = (last[1] if self._metric.groups else text[last.start() :]) if last else ""
-            found = _NUMBER.findall(shown or "")[:1]
+            matches = list(self._metric.finditer(text))[-1:]
+            shown = [each[1] if self._metric.groups else text[each.end() :] for each in matches]
+            found = _NUMBER.findall(shown[0] or "")[:1] if shown else []
         if not found:
             what = "nothing that --metric finds" if self._metric else "no number"
             raise BlameError(for_terminal(words[0]), f"the command printed {what}")
@@ -116,10 +115,8 @@ class Command:
 
 
 def _kill(group: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it has ended
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # it has ended
 
 
 def _tail(file: BinaryIO) -> str:

@@ -40,7 +40,9 @@ class Inquiry:
         """Find a smallest set of units whose return mends the bad model; None where many must."""
         units = self.units
         search = self._search(lambda sets: self._first_repair(units, sets))
-        found = search.smallest(go_on=lambda chosen, length: self._is_real(units[chosen[-1]], chosen, length))
+        found = search.smallest(
+            go_on=lambda chosen, length: self._is_real(units[chosen[-1]], chosen, length)
+        )
         if found is None:
             return None
         return self._taken_apart([units[each] for each in search.pruned(found)])
@@ -68,7 +70,7 @@ class Inquiry:
             )
             rest = [*result, *units[at + 1 :]]
             search = Search(
-                lambda sets, parts=parts, rest=rest: self._judge.first(  # type: ignore[misc]
+                lambda sets, parts=parts, rest=rest: self._judge.first(
                     (self._joined(rest, [parts[each] for each in members]) for members in sets),
                     passing=True,
                 ),
@@ -134,7 +136,9 @@ class Inquiry:
         search = self._search(first, units)
         fixed = (0,) if known == 1 else ()
         found = search.smallest(
-            fixed, known + 1, lambda chosen, length: self._is_part(units[chosen[-1]], chosen, length)
+            fixed,
+            known + 1,
+            lambda chosen, length: self._is_part(units[chosen[-1]], chosen, length),
         )
         return None if found is None else [units[each] for each in search.pruned(found)]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict, deque
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ class Journal:
             head, *entries = map(json.loads, lines)
             is_ours = head["journal"] == _FORMAT
             other = head["check"] != check
-            readings = [(each["hybrid"], each["value"], each["fresh"]) for each in entries]
+            readings = [(each["hybrid"], _value(each["value"]), each["fresh"]) for each in entries]
         except (ValueError, KeyError, TypeError):
             raise BlameError(path, "it is not a journal of difflens blame") from None
         if not is_ours:
@@ -73,7 +74,8 @@ class Journal:
     def add(self, key: str, reading: Reading) -> None:
         """Write a reading; it is on disk when this returns."""
         if self._file >= 0:
-            self._append({"hybrid": key, "fresh": reading.is_fresh, "value": reading.value})
+            value = "NaN" if reading.value is not None and isnan(reading.value) else reading.value
+            self._append({"hybrid": key, "fresh": reading.is_fresh, "value": value})
 
     def _append(self, entry: dict[str, object]) -> None:
         data = memoryview((json.dumps(entry) + "\n").encode())
@@ -86,3 +88,12 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _value(stored: object) -> float | None:
+    """Read a value; one that is no number is stored as a word."""
+    if stored is None:
+        return None
+    if not isinstance(stored, (int, float, str)):
+        raise TypeError
+    return float(stored)

@@ -50,6 +50,7 @@ class Judge:
         maker: Maker,
         sides: tuple[Selection, Selection],
         rules: Rules,
+        *,
         journal: Journal,
         content: str,
     ) -> None:
@@ -59,7 +60,8 @@ class Judge:
         self._journal, self._content = journal, content
         self._readings: dict[str, list[Reading]] = defaultdict(list)
         self._verdicts: dict[tuple[str, bool], bool | None] = {}
-        self._lock, self._locks = threading.Lock(), defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._pool = ThreadPoolExecutor(rules.jobs) if rules.jobs > 1 else None
         self.levels: Levels | None = None
         self.is_noisy = bool(rules.noisy)
@@ -85,7 +87,7 @@ class Judge:
 
     def know(self, selection: Selection, readings: Iterable[Reading]) -> None:
         """Use readings that were taken elsewhere, of the same model."""
-        self._journal.earlier[self._key(selection)].extend(readings)
+        self._readings[self._key(selection)].extend(readings)
 
     def readings(self, selection: Selection) -> list[Reading]:
         """Return what the runs on a hybrid gave."""
@@ -138,7 +140,9 @@ class Judge:
         elif not self._passes_number(good[0]):
             raise BlameError("blame", f"GOOD gives {good[0]:g}: it fails too")
         elif finite and self._passes_number(finite[0]):
-            raise BlameError("blame", f"BAD gives {finite[0]:g}: it passes too, as GOOD ({good[0]:g})")
+            raise BlameError(
+                "blame", f"BAD gives {finite[0]:g}: it passes too, as GOOD ({good[0]:g})"
+            )
 
     def _calibrate_levels(self, good: list[float], bad: list[float]) -> None:
         levels = calibrate(good, bad)
@@ -172,7 +176,9 @@ class Judge:
             self._read(selection, fresh=False)
         readings = self._readings[self._key(selection)][:number]
         if any(each.value is None for each in readings):
-            raise BlameError("blame", "the check cannot judge one of the two models (exit code 125)")
+            raise BlameError(
+                "blame", "the check cannot judge one of the two models (exit code 125)"
+            )
         return [each.value for each in readings if each.value is not None]
 
     # Hybrids.
@@ -204,8 +210,8 @@ class Judge:
                 return None
             if any(value is not None and isnan(value) for value in values):
                 return False
-            assert self.levels is not None
-            answer = decide(self.levels, [value for value in values if value is not None], self.rules.error)
+            numbers = [value for value in values if value is not None]
+            answer = decide(self.levels, numbers, self.rules.error) if self.levels else False
             if answer is not None:
                 return answer
             self._read(selection, fresh=fresh)
@@ -296,8 +302,11 @@ class Judge:
         running: list[Future[bool | None]] = []
         try:
             while True:
-                for each in islice(waiting, self.rules.jobs - len(running)):
-                    running.append(self._pool.submit(self.verdict, each, fresh=fresh))
+                room = self.rules.jobs - len(running)
+                running += [
+                    self._pool.submit(self.verdict, each, fresh=fresh)
+                    for each in islice(waiting, room)
+                ]
                 if not running:
                     return
                 yield running.pop(0).result()

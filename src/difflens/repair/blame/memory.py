@@ -46,10 +46,10 @@ class Arrays:
             return _decoded(data, info)
         if change is None or piece is None:
             return _copy(self._bad[name])
-        good = self._good[change.good.name] if change.good else None
+        good: Any = self._good[change.good.name] if change.good else None
         if piece.axis is None:
             return _copy(good)
-        array = _copy(self._bad[name])
+        array: Any = _copy(self._bad[name])
         for start, stop in piece.spans:
             where = slice(start, stop) if piece.axis == 0 else (slice(None), slice(start, stop))
             array[where] = good[where]

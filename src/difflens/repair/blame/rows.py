@@ -83,19 +83,22 @@ def spans_of(chosen: NDArray[Any]) -> Spans:
 
 
 def described(piece: Piece, length: int) -> str:
-    """Say which rows they are: `rows 32-47 (head 2 of 4)`.
+    """Say which rows they are.
 
     >>> described(Piece("h.0.attn.q_proj.weight", 0, ((32, 48),)), 64)
     'rows 32-47 (as large as head 2 of 4)'
     """
     if piece.axis is None:
         return ""
-    word = ("rows", "columns")[piece.axis]
-    spans = [f"{start}-{stop - 1}" if stop - start > 1 else str(start) for start, stop in piece.spans]
+    number = sum(stop - start for start, stop in piece.spans)
+    word = ("row", "column")[piece.axis] + ("s" if number > 1 else "")
+    spans = [
+        f"{start}-{stop - 1}" if stop - start > 1 else str(start) for start, stop in piece.spans
+    ]
     text = f"{word} {', '.join(spans[:8])}" + (f" and {len(spans) - 8} more" * (len(spans) > 8))
     if len(piece.spans) == 1 and role(piece.name).startswith("attention_"):
         start, stop = piece.spans[0]
         size = stop - start
-        if length % size == 0 and start % size == 0 and 1 < length // size:
+        if length % size == 0 and start % size == 0 and size < length:
             text += f" (as large as head {start // size} of {length // size})"
     return text

@@ -129,9 +129,7 @@ class _Slot:
         """Rewrite what the selection puts back or takes out, and nothing else."""
         wanted = {piece.name: piece for piece in selection}
         differing = [
-            name
-            for name in self._models.changes
-            if wanted.get(name) != self._held.get(name)
+            name for name in self._models.changes if wanted.get(name) != self._held.get(name)
         ]
         for name in differing:
             if self._models.changes[name].is_file:

@@ -9,16 +9,11 @@ takes two logarithms for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
-
 Members = tuple[int, ...]
 
 
-class Tries(Protocol):
-    """Asks which of several sets of units does it: the place of the first, or None."""
-
-    def __call__(self, sets: Sequence[Members]) -> int | None:
-        """Ask in this order; what follows the first that does it need not be asked."""
+# Asks which of several sets of units does it: the place of the first, or None.
+Tries = Callable[[Sequence[Members]], "int | None"]
 
 
 class Search:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import isnan
 
 from difflens.core.natural_order import natural_key
@@ -51,7 +52,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
             others.setdefault(layer(name), []).append(name)
         else:
             stacks.setdefault(place[0], {}).setdefault(place[1], []).append(name)
-    single = {key: each for key, each in others.items()}
+    single = dict(others)
     if len(single) + len(stacks) > GROUPS // 2 and len(single) > 1:
         single = _runs("", dict(enumerate(others.values())), max(1, GROUPS // 4), list(others))
     groups: dict[str, list[str]] = {}
@@ -70,7 +71,7 @@ def _runs(
     indices = sorted(blocks)
     edges = [round(at * len(indices) / number) for at in range(number + 1)]
     runs = {}
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         some = indices[first:last]
         if not some:
             continue

@@ -105,6 +105,7 @@ def inquire(
     check: Check,
     rules: Rules,
     place: Place,
+    *,
     known: tuple[Sequence[Reading], Sequence[Reading]] = ((), ()),
 ) -> Blame:
     """Compare, calibrate, order, ask and prove; `known` are readings of the two models."""
@@ -113,9 +114,11 @@ def inquire(
         models = opened.enter_context(_models(good, bad, place))
         journal = Journal(place.journal, identity_of(check, rules))
         opened.callback(journal.close)
-        maker = opened.enter_context(_maker(models, good, bad, check, place.journal, rules.jobs))
+        maker = opened.enter_context(_maker(models, (good, bad), check, place.journal, rules.jobs))
         sides = whole(models.changes), NOTHING
-        judge = Judge(check, maker, sides, rules, journal, content_of(models.changes))
+        judge = Judge(
+            check, maker, sides, rules, journal=journal, content=content_of(models.changes)
+        )
         for side, readings in zip(sides, known, strict=True):
             judge.know(side, readings)
         judge.progress = place.progress
@@ -165,13 +168,13 @@ def _models(good: Model, bad: Model, place: Place) -> Iterator[Models]:
 
 @contextmanager
 def _maker(
-    models: Models, good: Model, bad: Model, check: Check, journal: Path | None, jobs: int
+    models: Models, sides: tuple[Model, Model], check: Check, journal: Path | None, jobs: int
 ) -> Iterator[Maker]:
     """Make hybrids as files for a command, beside the journal if there is one; else in memory."""
     if not isinstance(check, Command):
-        yield Arrays(models, good, bad)
+        yield Arrays(models, *sides)
         return
-    paths = _path(good), _path(bad)
+    paths = _path(sides[0]), _path(sides[1])
     if paths[0] is None or paths[1] is None:
         raise BlameError("blame", "a command needs models that are files or folders")
     with ExitStack() as opened:

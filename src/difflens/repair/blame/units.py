@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from difflens.core.errors import DifflensError
+from difflens.core.natural_order import natural_key
 from difflens.core.records import Delta
 from difflens.diffs.analyses import analyse
 from difflens.diffs.diff import Diff
@@ -28,14 +29,17 @@ from .changes import Changes
 _NUMBER = re.compile("[0-9]+")
 _PEERS = 3  # fewer tell nothing
 _FAR = 3.5  # robust z from which a tensor moved unlike its peers
-_FLOOR = 0.1  # of ln: less spread than this among peers is chance
-_RARE = 0.25  # part of the tensors that a change of a kind may concern and still be suspicious
+_BESIDE = 2.0  # and from which it did so if two of its neighbours are beyond
+_FLOOR = 0.25  # of ln: less spread than this among peers is chance
 
-# Kinds of changes that keep what the model computes: suspicious only after all others.
-_INNOCENT = frozenset({"permuted", "rotated", "norms_folded", "weight_norm_folded", "adapter_merged"})
+# Kinds of changes that keep what the model computes, if they are complete.
+_INNOCENT = frozenset(
+    {"permuted", "rotated", "rescaled_channels", "norms_folded", "weight_norm_folded"}
+)
 # Kinds that are one thing done to several tensors.
 _TOGETHER = frozenset({"layers_swapped", "layers_reordered", "layers_duplicated", "exchanged"})
-_ORDINARY = frozenset({"trained", "noise", "state_changed", "cast"})
+_NAMED = 4  # tensors up to which the words of a change describe each of them
+_ORDINARY = frozenset({"trained", "noise", "state_changed", "low_rank", *_INNOCENT})
 
 
 class Unit(NamedTuple):
@@ -66,16 +70,16 @@ class Suspicion(NamedTuple):
 def make_units(diff: Diff, changes: Changes) -> list[Unit]:
     """Group what differs into units, the most suspicious first."""
     names = _names(diff, changes)
-    records = _records(diff)
+    records = _records(diff, names)
     suspicions = _suspicions(diff, changes, names, records)
-    grouped = [*_of_records(records, names), *_tied(changes)]
-    grouped += _far_together(suspicions, {name for group in grouped for name in group.names})
-    units, used = [], set()
-    for group in grouped:
+    groups = [*_together(records), *_tied(changes), *_far_together(suspicions)]
+    units: list[Unit] = []
+    used: set[str] = set()
+    for group in groups:
         members = tuple(name for name in group.names if name not in used)
         if len(members) > 1:
             used.update(members)
-            units.append(_scored(members, suspicions, group))
+            units.append(_scored(group._replace(names=members), suspicions, records))
     for name in changes:
         if name not in used:
             each = suspicions[name]
@@ -83,24 +87,32 @@ def make_units(diff: Diff, changes: Changes) -> list[Unit]:
     return sorted(units, key=lambda unit: (-unit.score[0], -unit.score[1]))
 
 
+class Deed(NamedTuple):
+    """One thing that was done to some tensors."""
+
+    kind: str
+    names: frozenset[str]
+    words: str
+
+
 class Group(NamedTuple):
     """Tensors that belong together, and why."""
 
     names: tuple[str, ...]
     words: str = ""
-    is_innocent: bool = False
     is_one: bool = False
 
 
-def _scored(members: tuple[str, ...], suspicions: dict[str, Suspicion], group: Group) -> Unit:
-    if group.is_innocent:
-        return Unit(members, (0.0, 0.0), group.words)
-    severity = max(suspicions[name].severity for name in members)
-    far = max(suspicions[name].far for name in members)
-    words = group.words or next((w for n in members if (w := suspicions[n].words)), "")
+def _scored(group: Group, suspicions: dict[str, Suspicion], records: list[Deed]) -> Unit:
+    """Judge a group by its worst tensor; a new order or scale throughout is innocent."""
+    severity = max(suspicions[name].severity for name in group.names)
+    far = max(suspicions[name].far for name in group.names)
+    words = group.words or next((w for n in group.names if (w := suspicions[n].words)), "")
     if group.is_one:
-        severity = max(severity, float(len(SEVERITIES)))
-    return Unit(members, (severity, far), words, group.is_one)
+        severity = max(severity, float(len(SEVERITIES)) * (far > _FAR))
+    elif any(each.kind in _INNOCENT and each.names.issuperset(group.names) for each in records):
+        severity, far = 0.0, _FAR
+    return Unit(group.names, (severity, far), words, group.is_one)
 
 
 def _names(diff: Diff, changes: Changes) -> dict[str, str]:
@@ -114,22 +126,26 @@ def _names(diff: Diff, changes: Changes) -> dict[str, str]:
     return names
 
 
-def _records(diff: Diff) -> list[dict[str, Any]]:
+def _records(diff: Diff, names: dict[str, str]) -> list[Deed]:
     """Ask what was done to which tensors; nothing where that cannot be said."""
     try:
-        return list(analyse("change_summary", diff).fields.get("changes") or ())
+        found = analyse("change_summary", diff).fields.get("changes") or ()
     except DifflensError:
         return []
+    return [
+        Deed(
+            each["kind"],
+            frozenset(names[name] for name in each["names"] if name in names),
+            each["text"],
+        )
+        for each in found
+    ]
 
 
-def _of_records(records: Iterable[dict[str, Any]], names: dict[str, str]) -> Iterator[Group]:
-    for record in records:
-        members = tuple(dict.fromkeys(names[name] for name in record["names"] if name in names))
-        kind = record["kind"]
-        if kind in _INNOCENT:
-            yield Group(members, record["text"], is_innocent=True)
-        elif kind in _TOGETHER:
-            yield Group(members, record["text"], is_one=True)
+def _together(records: Iterable[Deed]) -> Iterator[Group]:
+    for each in records:
+        if each.kind in _TOGETHER:
+            yield Group(tuple(sorted(each.names, key=natural_key)), each.words, is_one=True)
 
 
 def _tied(changes: Changes) -> Iterator[Group]:
@@ -143,28 +159,28 @@ def _tied(changes: Changes) -> Iterator[Group]:
             yield Group(tuple(members), "tied", is_one=True)
 
 
-def _far_together(suspicions: dict[str, Suspicion], used: set[str]) -> Iterator[Group]:
+def _far_together(suspicions: dict[str, Suspicion]) -> Iterator[Group]:
     """Group neighbours that all moved far: they may have been changed with each other in mind."""
     groups = defaultdict(list)
     for name, each in suspicions.items():
-        if name not in used and each.far > _FAR:
+        if each.far > _BESIDE:
             groups[_neighbourhood(name)].append(name)
     for members in groups.values():
-        if len(members) > 1:
+        if sum(suspicions[name].far > _FAR for name in members) > 1:
             yield Group(tuple(members))
 
 
 def _neighbourhood(name: str) -> tuple[Any, ...]:
-    """Name what is coupled with a tensor: the attention of a block, its MLP, or its module."""
+    """Name what is coupled with a tensor: the attention or the MLP of its block, or its block."""
     place = block(name)
     if place is None:
         return (layer(name),)
     part = role(f"{layer(name)}.weight").partition("_")[0]  # a bias is with its weight
-    return place, part if part in ("attention", "mlp") else layer(name)
+    return place, part if part in ("attention", "mlp") else ""
 
 
 def _suspicions(
-    diff: Diff, changes: Changes, names: dict[str, str], records: Iterable[dict[str, Any]]
+    diff: Diff, changes: Changes, names: dict[str, str], records: Iterable[Deed]
 ) -> dict[str, Suspicion]:
     far = _far(diff, names)
     severity: dict[str, float] = defaultdict(float)
@@ -177,17 +193,11 @@ def _suspicions(
         if finding.subject in names:
             name = names[finding.subject]
             severity[name] = max(severity[name], float(SEVERITIES.index(finding.severity)))
-            words.setdefault(name, finding.text)
-    for record in records:
-        members = {names[name] for name in record["names"] if name in names}
-        if len(members) <= max(1, _RARE * len(changes)) and record["kind"] not in (
-            _INNOCENT | _ORDINARY
-        ):
-            for name in members:
-                severity[name] = max(severity[name], 2.0)
-        for name in members:
-            if record["kind"] != "trained" or name not in words:
-                words[name] = record["text"]
+            words.setdefault(name, finding.text.partition(": ")[2] or finding.text)
+    for each in records:
+        if each.kind not in _ORDINARY:
+            for name in each.names if len(each.names) <= _NAMED else each.names - words.keys():
+                words[name] = each.words
     return {
         name: Suspicion(severity[name], far.get(name, 0.0), words.get(name, _plain(changes, name)))
         for name in changes
@@ -208,35 +218,34 @@ def _plain(changes: Changes, name: str) -> str:
 def _far(diff: Diff, names: dict[str, str]) -> dict[str, float]:
     """Say of each tensor how far it moved beyond its peers, in robust deviations of a logarithm.
 
-    Peers have the same name but for numbers, else the same rank and kind, else any name.
+    Peers have the same name but for numbers; where these are few, the same number of dimensions.
     """
     moves: dict[str, float] = {}
+    groups: dict[Any, list[str]] = defaultdict(list)
+    kinds: dict[str, Any] = {}
     for delta in diff.deltas:
         moved = _moved(delta)
         if delta.name in names and moved is not None:
-            moves[names[delta.name]] = moved
-    groups: dict[Any, list[str]] = defaultdict(list)
-    ranks = {names[d.name]: _rank(d) for d in diff.deltas if d.name in names}
-    for name in moves:
-        groups[_NUMBER.sub("*", name)].append(name)
-        groups[ranks[name], is_buffer(name)].append(name)
-        groups[None].append(name)
+            name = names[delta.name]
+            moves[name] = moved
+            kinds[name] = _rank(delta), is_buffer(name)
+            groups[_NUMBER.sub("*", name)].append(name)
+            groups[kinds[name]].append(name)
     far = {}
     for name, moved in moves.items():
-        scores = []
-        for key in (_NUMBER.sub("*", name), (ranks[name], is_buffer(name)), None):
-            others = [moves[each] for each in groups[key] if each != name]
-            if len(others) >= _PEERS:
-                scores.append(_deviations(moved, [each for each in others if isfinite(each)]))
-        far[name] = min(scores[:2], default=0.0)
+        alike = [moves[each] for each in groups[_NUMBER.sub("*", name)] if each != name]
+        others = alike
+        if len(alike) < _PEERS:
+            others = [moves[each] for each in groups[kinds[name]] if each != name]
+        far[name] = _deviations(moved, [each for each in others if isfinite(each)])
     return far
 
 
 def _deviations(moved: float, others: list[float]) -> float:
-    if not others:
-        return 0.0
     if not isfinite(moved):
         return inf
+    if len(others) < _PEERS:
+        return 0.0
     middle = median(others)
     spread = max(_FLOOR, float(robust_deviation(others, middle)))
     return (moved - middle) / spread
