@@ -21,7 +21,7 @@ from difflens.core.errors import DifflensError
 from .networks import CHOSEN, HELD_BACK, trained
 from .noise import noise_rows
 from .plants import Plant, plants
-from .runs import Outcome, reversed_prior, run, shares_error
+from .runs import Outcome, reversed_prior, run, shares_errors
 
 _BARS = {
     "single": 4, "two independent": 8, "three interacting": 12, "layers swapped": 6,
@@ -60,7 +60,8 @@ def main() -> int:
                 singles.append(plant)
                 outcomes.append(reversed_prior(plant))
             if plant.kind == "diffuse":
-                outcome.extra["shares off by"] = shares_error(plant)
+                of_score, of_passing = shares_errors(plant, outcome.result)
+                outcome.extra |= {"shares off by": of_score, "power off by": of_passing}
             if options.verbose or not outcome.is_right:
                 say(f"  {'ok ' if outcome.is_right else 'BAD'} {outcome.line()}")
     print(table(outcomes))
@@ -89,10 +90,12 @@ def table(outcomes: list[Outcome]) -> str:
             f"| {sum(each.is_proved for each in some)} | {median(runs):g} | {max(runs)} "
             f"| {median(each.hybrids for each in some):g} | {bar or ''} |"
         )
-    errors = [each.extra["shares off by"] for each in outcomes if each.extra.get("shares off by")]
-    if errors:
-        most, middle = 100 * max(errors), 100 * median(errors)
-        lines.append(f"\nShares: off by {most:.1f} points at most, {middle:.1f} in the median.")
+    for key, words in (("shares off by", "a number"), ("power off by", "passing or failing")):
+        errors = [each.extra[key] for each in outcomes if key in each.extra]
+        if errors:
+            most, middle = 100 * max(errors), 100 * median(errors)
+            said = f"off by {most:.1f} points at most, {middle:.1f} in the median"
+            lines.append(f"\nShares of {words}: {said}.")
     return "\n".join(lines)
 
 

@@ -87,12 +87,12 @@ def is_right(plant: Plant, result: difflens.Blame) -> bool:
     return True
 
 
-def shares_error(plant: Plant) -> float:
-    """Compare the shares with the exact ones, of the score: the largest difference."""
+def shares_errors(plant: Plant, result: difflens.Blame) -> tuple[float, float]:
+    """Compare the shares with the exact ones, of the score and of passing: the largest errors."""
     good, bad = plant.network.good, plant.bad
     answer = difflens.blame(good, bad, plant.network.score, threshold=plant.threshold)
-    if not answer.shares:
-        return 1.0
+    if not (answer.shares and result.shares):
+        return 1.0, 1.0
     changed = [name for name in good if not torch.equal(good[name], bad[name])]
     groups = list(grouped(changed).values())
     best = plant.network.score(good)
@@ -105,8 +105,15 @@ def shares_error(plant: Plant) -> float:
             known[coalition] = best - plant.network.score(state)
         return known[coalition]
 
-    true = normalised(exact(len(groups), damage))
-    return max(abs(one - other) for one, other in zip(true, answer.shares.values(), strict=True))
+    def fails(coalition: Coalition) -> float:
+        return float(damage(coalition) > best - plant.threshold)
+
+    errors = []
+    for value, blame in ((damage, answer), (fails, result)):
+        true = normalised(exact(len(groups), value))
+        apart = zip(true, blame.shares.values(), strict=True)
+        errors.append(max(abs(one - other) for one, other in apart))
+    return errors[0], errors[1]
 
 
 def _copies(state: State) -> State:

@@ -73,6 +73,34 @@ def shapley(players: int, values: dict[Coalition, float]) -> list[float]:
     return [*(float(share) for share in solved), float(total - solved.sum())]
 
 
+def monotone(players: int, holds: Callable[[Coalition], bool]) -> dict[Coalition, float]:
+    """Return 1 or 0 for every coalition, where more players never undo what fewer did.
+
+    Each question settles what is larger or what is smaller, so few are asked of the 2**players.
+    The empty coalition is known not to hold, that of all to hold.
+    """
+    every = [
+        frozenset(each)
+        for size in range(players + 1)
+        for each in combinations(range(players), size)
+    ]
+    known = {every[0]: 0.0, every[-1]: 1.0}
+    while len(known) < len(every):
+        unknown = [each for each in every if each not in known]
+
+        def settled(each: Coalition, unknown: Sequence[Coalition] = unknown) -> tuple[int, int]:
+            above = sum(other >= each for other in unknown)
+            below = sum(other <= each for other in unknown)
+            return min(above, below), max(above, below)
+
+        asked = max(unknown, key=settled)
+        answer = holds(asked)
+        for each in unknown:
+            if each >= asked if answer else each <= asked:
+                known[each] = float(answer)
+    return known
+
+
 def exact(players: int, value: Callable[[Coalition], float]) -> list[float]:
     """Return the shares by their definition: 2**players values.
 

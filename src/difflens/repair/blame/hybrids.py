@@ -14,6 +14,7 @@ from ..chunks import chunks_of, read_chunk
 from .changes import Change, Changes
 from .pieces import Piece, Selection
 
+_OWN = 2  # a buffer that who asks for the bytes does not read into
 _AT_ONCE = 1 << 18  # bytes that are put together at a time
 
 
@@ -88,7 +89,8 @@ class Models(NamedTuple):
         chosen = np.zeros(shape[piece.axis], bool)
         for first, last in piece.spans:
             chosen[first:last] = True
-        theirs = np.frombuffer(read_chunk(self.good, change.good.name, start, stop, 1), np.uint8)
+        read = read_chunk(self.good, change.good.name, start, stop, _OWN)
+        theirs = np.frombuffer(read, np.uint8)
         ours = np.frombuffer(data, np.uint8)
         for first in range(start, stop, _AT_ONCE):
             last = min(first + _AT_ONCE, stop)

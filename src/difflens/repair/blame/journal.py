@@ -18,6 +18,7 @@ from typing import NamedTuple
 from difflens.core.errors import BlameError, OutputError
 
 _FORMAT = "difflens blame 1"
+_START = b'{"journal": '  # a file that begins otherwise is never written to
 
 
 class Reading(NamedTuple):
@@ -44,13 +45,12 @@ class Journal:
 
     def _read(self, path: Path, check: str) -> None:
         data = path.read_bytes()
+        if not data.startswith(_START[: len(data)]):
+            raise BlameError(path, "it is not a journal of difflens blame")
         complete = data[: data.rfind(b"\n") + 1]
-        if len(complete) < len(data):
-            if not complete and not b'{"journal": '.startswith(data[:12]):
-                raise BlameError(path, "it is not a journal of difflens blame")
-            os.ftruncate(self._file, len(complete))
         lines = complete.splitlines()
         if not lines:
+            os.ftruncate(self._file, 0)
             self._append({"journal": _FORMAT, "check": check})
             return
         try:
@@ -68,6 +68,7 @@ class Journal:
                 "it belongs to another check",
                 hint="resume with the same command, or name another file",
             )
+        os.ftruncate(self._file, len(complete))
         for key, value, fresh in readings:
             self.earlier[key].append(Reading(value, fresh))
 

@@ -76,7 +76,7 @@ class Judge:
 
     def calibrate(self) -> None:
         """Read both models; raise unless the good one passes and the bad one does not."""
-        if not self._is_number():
+        if not self.is_numeric:
             self._calibrate_answers()
         else:
             self._calibrate_numbers()
@@ -100,11 +100,13 @@ class Judge:
 
     def settled(self) -> Rules:
         """Return the rules with the threshold and the direction that were found."""
-        if not self._is_number():
+        if not self.is_numeric:
             return self.rules
         return self.rules._replace(threshold=self._threshold, lower_is_better=self._sign < 0)
 
-    def _is_number(self) -> bool:
+    @property
+    def is_numeric(self) -> bool:
+        """Does the check return numbers?"""
         return self.rules.threshold is not None
 
     def _calibrate_answers(self) -> None:
@@ -227,7 +229,7 @@ class Judge:
         return self._sign * fmean(known) if known else nan
 
     def _passes(self, value: float) -> bool:
-        return self._passes_number(value) if self._is_number() else bool(value)
+        return self._passes_number(value) if self.is_numeric else bool(value)
 
     def _passes_number(self, value: float) -> bool:
         return self._sign * value >= self._sign * self._threshold
@@ -270,7 +272,7 @@ class Judge:
             kind = type(answer).__name__
             reason = f"the check returned a {kind}, not a bool or a number"
             raise BlameError("blame", reason) from None
-        if not self._is_number() and value not in (0.0, 1.0):
+        if not self.is_numeric and value not in (0.0, 1.0):
             hint = "threshold='auto' is halfway between the two models"
             raise BlameError("blame", "the check returned a number: pass a threshold", hint=hint)
         return value

@@ -9,6 +9,7 @@ takes two logarithms for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+
 Members = tuple[int, ...]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from math import inf, isfinite, log
+from math import exp, inf, isfinite, log
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from difflens.measure.scan import Scan
 from difflens.models.anatomy.roles import block, is_buffer, layer, role
 from difflens.stats.samples import robust_deviation
 
-from .changes import Changes
+from .changes import Change, Changes
 
 _NUMBER = re.compile("[0-9]+")
 _PEERS = 3  # fewer tell nothing
@@ -182,7 +182,8 @@ def _neighbourhood(name: str) -> tuple[Any, ...]:
 def _suspicions(
     diff: Diff, changes: Changes, names: dict[str, str], records: Iterable[Deed]
 ) -> dict[str, Suspicion]:
-    far = _far(diff, names)
+    moves = _moves(diff, names)
+    far = _far(diff, names, moves)
     severity: dict[str, float] = defaultdict(float)
     words: dict[str, str] = {}
     try:
@@ -199,35 +200,46 @@ def _suspicions(
             for name in each.names if len(each.names) <= _NAMED else each.names - words.keys():
                 words[name] = each.words
     return {
-        name: Suspicion(severity[name], far.get(name, 0.0), words.get(name, _plain(changes, name)))
+        name: Suspicion(
+            severity[name],
+            far.get(name, 0.0),
+            _plain(changes[name]) or words.get(name) or _far_text(moves.get(name)),
+        )
         for name in changes
     }
 
 
-def _plain(changes: Changes, name: str) -> str:
-    change = changes[name]
+def _plain(change: Change) -> str:
+    """Describe a change that is not one of values."""
     if change.is_file:
         return "a settings file that differs"
     if change.good is None or change.bad is None:
         return "added" if change.good is None else "removed"
     if change.good.shape != change.bad.shape:
         return "reshaped"
-    return "recast" if change.good.dtype != change.bad.dtype else "changed"
+    return "" if change.good.dtype == change.bad.dtype else "recast"
 
 
-def _far(diff: Diff, names: dict[str, str]) -> dict[str, float]:
+def _far_text(moved: float | None) -> str:
+    return "changed" if moved is None else f"moved by {exp(min(moved, 99.0)):.2g} times its norm"
+
+
+def _moves(diff: Diff, names: dict[str, str]) -> dict[str, float]:
+    """Return how far each tensor moved, as a logarithm, where that is known."""
+    known = ((delta, _moved(delta)) for delta in diff.deltas if delta.name in names)
+    return {names[delta.name]: moved for delta, moved in known if moved is not None}
+
+
+def _far(diff: Diff, names: dict[str, str], moves: dict[str, float]) -> dict[str, float]:
     """Say of each tensor how far it moved beyond its peers, in robust deviations of a logarithm.
 
     Peers have the same name but for numbers; where these are few, the same number of dimensions.
     """
-    moves: dict[str, float] = {}
     groups: dict[Any, list[str]] = defaultdict(list)
     kinds: dict[str, Any] = {}
     for delta in diff.deltas:
-        moved = _moved(delta)
-        if delta.name in names and moved is not None:
-            name = names[delta.name]
-            moves[name] = moved
+        name = names.get(delta.name, "")
+        if name in moves:
             kinds[name] = _rank(delta), is_buffer(name)
             groups[_NUMBER.sub("*", name)].append(name)
             groups[kinds[name]].append(name)
