@@ -19,7 +19,7 @@ import torch
 from difflens.core.errors import DifflensError
 
 from .networks import CHOSEN, HELD_BACK, trained
-from .noise import noise_rows
+from .noise import SEPARATIONS, noise_rows
 from .plants import Plant, plants
 from .runs import Outcome, reversed_prior, run, shares_errors
 
@@ -37,6 +37,7 @@ def main() -> int:
     add("--only", action="append", metavar="KIND", help="kinds of plants; all by default")
     add("--network", action="append", metavar="NAME", help="networks; all by default")
     add("--noise", type=int, default=0, metavar="N", help="noisy blames for each separation")
+    add("--separation", action="append", type=float, help="of the noisy ones; 0.5, 1, 2, 3")
     add("--seed", type=int, default=None)
     add("--json", type=Path, help="the outcomes go here")
     add("-v", "--verbose", action="store_true")
@@ -66,7 +67,7 @@ def main() -> int:
                 say(f"  {'ok ' if outcome.is_right else 'BAD'} {outcome.line()}")
     print(table(outcomes))
     if options.noise:
-        print(noise_rows(singles, options.noise))
+        print(noise_rows(singles, options.noise, options.separation or SEPARATIONS))
     if options.json:
         options.json.write_text(json.dumps([each.as_dict() for each in outcomes], indent=1))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from statistics import median
 
 import difflens
@@ -13,13 +14,13 @@ from .plants import Plant
 SEPARATIONS = (0.5, 1.0, 2.0, 3.0)
 
 
-def noise_rows(plants: list[Plant], number: int) -> str:
+def noise_rows(plants: list[Plant], number: int, separations: Iterable[float]) -> str:
     """Blame plants with single faults under normal noise; write one row for each separation."""
     lines = [
         "| d' | blames | right | wrong | undecided | runs, median |",
         "|---|---|---|---|---|---|",
     ]
-    for separation in SEPARATIONS:
+    for separation in separations:
         counts, runs = {"right": 0, "wrong": 0, "undecided": 0}, []
         for at in range(number):
             word, taken = _blamed(plants[at % len(plants)], separation, at)
