@@ -24,7 +24,7 @@ def answered(inquiry: Inquiry, judge: Judge, models: Models) -> tuple[Blame, Sel
     if units is None:
         return _diffuse(judge, models, inquiry), frozenset()
     pieces = inquiry.narrowed(units)
-    breaks = inquiry.breaks(pieces)
+    breaks = inquiry.breaks(pieces, fresh=True)  # the proof, if it does
     if breaks is not True and any(piece.axis is not None for piece in pieces):
         complete = frozenset(Piece(piece.name) for piece in pieces)
         if inquiry.breaks(complete) is True:
