@@ -92,7 +92,7 @@ def table(outcomes: list[Outcome]) -> str:
             f"| {median(each.hybrids for each in some):g} | {bar or ''} |"
         )
     for key, words in (("shares off by", "a number"), ("power off by", "passing or failing")):
-        errors = [each.extra[key] for each in outcomes if key in each.extra]
+        errors = [each.extra[key] for each in outcomes if key in each.extra and each.is_right]
         if errors:
             most, middle = 100 * max(errors), 100 * median(errors)
             said = f"off by {most:.1f} points at most, {middle:.1f} in the median"

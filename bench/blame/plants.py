@@ -33,12 +33,14 @@ class Plant(NamedTuple):
 
 
 Edit = Callable[[State], None]
+Maker = Callable[[Trained, random.Random], Plant]
 
 
 def plants(network: Trained, seed: int) -> Iterator[Plant]:
     """Plant one of each kind, several of some."""
     chance = random.Random(f"{network.kind.name} {seed}")  # noqa: S311  seeded plants
-    for make in (*(partial(_single, group=group) for group in _GROUPS), *_MAKERS):
+    singles: list[Maker] = [partial(_single, group=group) for group in _GROUPS]
+    for make in (*singles, *_MAKERS):
         try:
             yield make(network, chance)
         except TooHarmless:

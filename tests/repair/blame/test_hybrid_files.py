@@ -78,7 +78,7 @@ def folder_of(path: Path, model, shards: int) -> Path:
     """Write a model as shards with an index, and a config."""
     names = sorted(model)
     parts = [names[at::shards] for at in range(shards)]
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for number, part in enumerate(parts):
         shard = f"model-0000{number + 1}-of-0000{shards}.safetensors"
         write(path / shard, {name: tensor(model[name]) for name in part})
@@ -179,7 +179,12 @@ def test_a_model_of_another_layout_is_written_anew(tmp_path):
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    arguments = ["blame", folder / "good.safetensors", folder / "bad.safetensors", *options]
+    arguments: list[str | Path] = [
+        "blame",
+        folder / "good.safetensors",
+        folder / "bad.safetensors",
+        *options,
+    ]
     command = [sys.executable, "-S", "-E", str(folder / "judge.py")]
     return subprocess.Popen(
         [sys.executable, "-m", "difflens", *arguments, "--", *command],

@@ -69,13 +69,15 @@ class Inquiry:
                 key=lambda part: self._order(part.names[0]),
             )
             rest = [*result, *units[at + 1 :]]
-            search = Search(
-                lambda sets, parts=parts, rest=rest: self._judge.first(
-                    (self._joined(rest, [parts[each] for each in members]) for members in sets),
-                    passing=True,
-                ),
-                len(parts), len(parts), self._expect,
-            )  # fmt: skip
+
+            def first(
+                sets: Sequence[Members], parts: list[Unit] = parts, rest: list[Unit] = rest
+            ) -> int | None:
+                chosen = ([parts[each] for each in members] for members in sets)
+                selections = (self._joined(rest, some) for some in chosen)
+                return self._judge.first(selections, passing=True)
+
+            search = Search(first, len(parts), len(parts), self._expect)
             found = search.smallest() or tuple(range(len(parts)))
             result += [parts[each] for each in search.pruned(found)]
         return result
