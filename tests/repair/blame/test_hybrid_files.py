@@ -252,6 +252,28 @@ def test_a_journal_of_something_else_is_refused(tmp_path):
         difflens.blame(good, bad, command, resume=tmp_path / "no" / "journal")
 
 
+def test_a_folder_of_somebody_else_is_not_emptied(tmp_path):
+    good, bad = files(tmp_path, *damaged(UP))
+    (tmp_path / "journal.scratch").mkdir()
+    (tmp_path / "journal.scratch" / "thesis").touch()
+
+    with pytest.raises(OutputError, match="hybrids would be written there"):
+        difflens.blame(good, bad, judge(tmp_path, NEGATIVE), resume=tmp_path / "journal")
+    assert (tmp_path / "journal.scratch" / "thesis").exists()
+
+
+def test_two_runs_cannot_share_a_journal(tmp_path):
+    good, bad = files(tmp_path, *damaged(UP))
+    journal = tmp_path / "journal"
+    nested = [sys.executable, "-m", "difflens", "blame", str(good), str(bad)]
+    arguments = [*nested, "--resume", str(journal), "--", "true"]
+    body = f"import subprocess\ndone = subprocess.run({arguments!r}, capture_output=True)\n"
+    command = judge(tmp_path, f"{body}open(log, 'wb').write(done.stderr)\n{NEGATIVE}")
+
+    assert difflens.blame(good, bad, command, resume=journal).repair == (UP,)
+    assert "another run writes this journal" in (tmp_path / "log").read_text()
+
+
 def test_an_interrupt_ends_the_command_and_its_children(tmp_path):
     files(tmp_path, *damaged(UP))
     judge(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from difflens.models.anatomy.places import listed
 
@@ -42,7 +43,10 @@ def answered(inquiry: Inquiry, judge: Judge, models: Models) -> tuple[Blame, Sel
         "found" if proof.bad_without_repair_passes and proof.good_with_cause_fails else "undecided"
     )
     interaction = _interaction(units, cause, alone)
-    made = _counts(judge, models, inquiry)(
+    made = _record(
+        judge,
+        models,
+        len(inquiry.units),
         verdict=verdict,
         sentence=_sentence(verdict, units, pieces, interaction, models),
         culprits=_culprits(concerned, alone, pieces, models, inquiry.units),
@@ -122,7 +126,10 @@ def _diffuse(judge: Judge, models: Models, inquiry: Inquiry, units: Sequence[Uni
     names = [name for unit in units for name in unit.names]
     if names:
         sentence += f"; to put back {listed(names[:_NAMED], len(names))} is enough to pass"
-    return _counts(judge, models, inquiry)(
+    return _record(
+        judge,
+        models,
+        len(inquiry.units),
         verdict="diffuse",
         sentence=sentence,
         repair=tuple(sorted(names)),
@@ -142,33 +149,23 @@ def undecided(judge: Judge, models: Models, units: int) -> Blame:
         )
     else:
         sentence = "cannot tell: GOOD and BAD do not differ beyond the noise"
-    return _counts(judge, models, None, units)(verdict="undecided", sentence=sentence)
+    return _record(judge, models, units, verdict="undecided", sentence=sentence)
 
 
-class _counts:  # noqa: N801  a function with parts of its arguments
-    """Makes a record with the counts that every answer has."""
-
-    def __init__(
-        self, judge: Judge, models: Models, inquiry: Inquiry | None, units: int = 0
-    ) -> None:
-        self._judge, self._models = judge, models
-        self._units = len(inquiry.units) if inquiry else units
-
-    def __call__(self, **fields: object) -> Blame:
-        judge = self._judge
-        noise = {}
-        if judge.is_noisy and judge.levels:
-            apart = judge.levels.separation
-            noise = {"separation": apart, "error": judge.rules.error}
-        return Blame(
-            evaluations=judge.taken,
-            hybrids=len(judge.hybrids),
-            changed=len(self._models.changes),
-            units=self._units,
-            noise=noise,
-            changed_bytes=sum(each.size_bytes for each in self._models.changes.values()),
-            **fields,  # type: ignore[arg-type]
-        )
+def _record(judge: Judge, models: Models, units: int, **fields: Any) -> Blame:
+    """Make the record, with the counts that every answer has."""
+    noise = {}
+    if judge.is_noisy and judge.levels:
+        noise = {"separation": judge.levels.separation, "error": judge.rules.error}
+    return Blame(
+        evaluations=judge.taken,
+        hybrids=len(judge.hybrids),
+        changed=len(models.changes),
+        units=units,
+        noise=noise,
+        changed_bytes=sum(each.size_bytes for each in models.changes.values()),
+        **fields,
+    )
 
 
 def _size(pieces: Selection, models: Models) -> int:

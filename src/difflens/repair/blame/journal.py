@@ -8,6 +8,7 @@ One line of JSON for each run of the check. A line that a killed run left incomp
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections import defaultdict, deque
@@ -39,7 +40,10 @@ class Journal:
             return
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._read(path, check)
+        except BlockingIOError:
+            raise BlameError(path, "another run writes this journal") from None
         except OSError as error:
             raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
 

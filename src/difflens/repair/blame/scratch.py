@@ -29,6 +29,7 @@ from .hybrids import Hybrid, Models
 from .pieces import NOTHING, Piece, Selection
 
 _Stamp = tuple[int, int, int]
+_MARK = ".difflens-blame"  # a file in a folder that may be emptied
 
 
 class Files:
@@ -44,7 +45,7 @@ class Files:
         self._free: list[_Slot] = []
         self._lock = threading.Semaphore(jobs)
         self._numbers = count()
-        shutil.rmtree(folder, ignore_errors=True)
+        _claim(folder)
 
     @contextmanager
     def hybrid(self, selection: Selection, *, fresh: bool) -> Iterator[Hybrid]:
@@ -75,6 +76,16 @@ class Files:
     def _new_slot(self) -> _Slot:
         folder = self._folder / str(next(self._numbers))
         return _Slot(self._models, self._bad, folder, self._places if self.in_place else None)
+
+
+def _claim(folder: Path) -> None:
+    """Make an empty folder; one that a killed run left is emptied, any other is refused."""
+    if folder.exists() and not (folder / _MARK).exists():
+        raise OutputError("it exists, and hybrids would be written there", where=str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    with _as_output(folder):
+        folder.mkdir(parents=True)
+        (folder / _MARK).touch()
 
 
 Places = dict[str, tuple[Path, int]]
