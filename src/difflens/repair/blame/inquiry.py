@@ -9,7 +9,7 @@ from difflens.diffs.diff import Diff
 
 from .hybrids import Models
 from .judge import Judge
-from .pieces import Piece, Selection, others, whole
+from .pieces import Piece, Selection, select_others, select_tensors
 from .rows import damaged_rows
 from .search import Members, Search
 from .units import Unit
@@ -148,17 +148,17 @@ class Inquiry:
         """Is one that tipped the scales needed, and not the last straw?"""
         if len(chosen) > FEW:
             return False
-        return length <= FEW or self.mends(whole(unit.names)) is True
+        return length <= FEW or self.mends(select_tensors(unit.names)) is True
 
     def alone(self, units: Sequence[Unit]) -> list[Alone]:
         """Ask of each unit whether it mends the one model and breaks the other, all by itself."""
-        sets = [whole(unit.names) for unit in units]
+        sets = [select_tensors(unit.names) for unit in units]
         answers = self._judge.every([*sets, *map(self._but, sets)])
         pairs = zip(answers[: len(sets)], answers[len(sets) :], strict=True)
         return [Alone(mends, None if passes is None else not passes) for mends, passes in pairs]
 
     def _alone_breaks(self, unit: Unit) -> bool | None:
-        return self.breaks(whole(unit.names))
+        return self.breaks(select_tensors(unit.names))
 
     # Sets.
 
@@ -173,10 +173,10 @@ class Inquiry:
         self._judge.left = questions + 2
 
     def _back(self, units: Sequence[Unit], members: Members) -> Selection:
-        return whole(name for each in members for name in units[each].names)
+        return select_tensors(name for each in members for name in units[each].names)
 
     def _pieces(self, units: Sequence[Unit]) -> Selection:
-        return whole(name for unit in units for name in unit.names)
+        return select_tensors(name for unit in units for name in unit.names)
 
     def _joined(self, *groups: Sequence[Unit]) -> Selection:
         return self._pieces([unit for group in groups for unit in group])
@@ -187,4 +187,4 @@ class Inquiry:
             for piece in pieces
             if piece.axis is not None
         }
-        return others(self._names, pieces, lengths)
+        return select_others(self._names, pieces, lengths)

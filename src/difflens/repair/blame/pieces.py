@@ -21,12 +21,12 @@ Selection = frozenset[Piece]
 NOTHING: Selection = frozenset()
 
 
-def whole(names: Iterable[str]) -> Selection:
+def select_tensors(names: Iterable[str]) -> Selection:
     """Select complete tensors."""
     return frozenset(map(Piece, names))
 
 
-def others(names: Collection[str], pieces: Selection, lengths: dict[str, int]) -> Selection:
+def select_others(names: Collection[str], pieces: Selection, lengths: dict[str, int]) -> Selection:
     """Select everything but these pieces; `lengths` has the length of the axis of each slice."""
     chosen = set()
     sliced = {piece.name: piece for piece in pieces}

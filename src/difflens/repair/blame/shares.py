@@ -11,7 +11,7 @@ from difflens.models.anatomy.roles import block, layer
 from difflens.stats.shapley import Coalition, coalitions, exact, monotone, normalised, shapley
 
 from .judge import Judge
-from .pieces import Selection, whole
+from .pieces import Selection, select_tensors
 
 GROUPS = 8
 EVALUATIONS = 64  # of numbers, beside the two models: then shares are off by three points at most
@@ -28,7 +28,7 @@ def share_damage(judge: Judge, names: Iterable[str]) -> dict[str, float]:
     everyone = frozenset(range(players))
 
     def selection(coalition: Coalition) -> Selection:
-        return whole(name for each in everyone - coalition for name in members[each])
+        return select_tensors(name for each in everyone - coalition for name in members[each])
 
     if not judge.is_numeric:
 

@@ -24,7 +24,7 @@ from .journal import Journal, Reading
 from .judge import Check, Judge, Rules, Undecided
 from .memory import Arrays
 from .mending import write_repair
-from .pieces import NOTHING, whole
+from .pieces import NOTHING, select_tensors
 from .records import Blame
 from .scratch import Files
 from .units import Unit, make_units
@@ -115,7 +115,7 @@ def inquire(
         journal = Journal(place.journal, identity_of(check, rules))
         opened.callback(journal.close)
         maker = opened.enter_context(_maker(models, (good, bad), check, place.journal, rules.jobs))
-        sides = whole(models.changes), NOTHING
+        sides = select_tensors(models.changes), NOTHING
         judge = Judge(
             check, maker, sides, rules, journal=journal, content=content_of(models.changes)
         )

@@ -203,13 +203,13 @@ def _suspicions(
         name: Suspicion(
             severity[name],
             far.get(name, 0.0),
-            _plain(changes[name]) or words.get(name) or _far_text(moves.get(name)),
+            _structural_text(changes[name]) or words.get(name) or _far_text(moves.get(name)),
         )
         for name in changes
     }
 
 
-def _plain(change: Change) -> str:
+def _structural_text(change: Change) -> str:
     """Describe a change that is not one of values."""
     if change.is_file:
         return "a settings file that differs"
