@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FAR = 5.0  # robust deviations from which a row moved unlike the others
 _TIMES = 3.0  # and how many times their median it moved
 _MOST = 0.5  # part of the rows beyond which it is the tensor
+_HEAD = 8  # rows of the smallest head
 _LEAST = 4  # fewer rows are not told apart
 
 
@@ -99,6 +100,6 @@ def described(piece: Piece, length: int) -> str:
     if len(piece.spans) == 1 and role(piece.name).startswith("attention_"):
         start, stop = piece.spans[0]
         size = stop - start
-        if length % size == 0 and start % size == 0 and size < length:
+        if length % size == 0 and start % size == 0 and _HEAD <= size < length:
             text += f" (as large as head {start // size} of {length // size})"
     return text
