@@ -25,6 +25,12 @@ from .models.health.records import WeightHealth as WeightHealth
 from .models.health.records import WeightIssue as WeightIssue
 from .models.health.records import WeightOutlier as WeightOutlier
 from .models.health.records import WeightStatistics as WeightStatistics
+from .repair.blame.bisect import bisect as bisect
+from .repair.blame.records import Bisection as Bisection
+from .repair.blame.records import Blame as Blame
+from .repair.blame.records import BlameProof as BlameProof
+from .repair.blame.records import Culprit as Culprit
+from .repair.blame.story import blame as blame
 from .repair.patch import apply_patch as apply_patch
 from .repair.patch import compose_patches as compose_patches
 from .repair.patch import create_patch as create_patch

@@ -19,9 +19,10 @@ ROOMS: dict[str, set[str]] = {
     "diffs": {"core", "storage", "engines", "stats", "measure", "models", "training.history"},
     "versions": {"core", "stats", "measure", "models", "diffs"},
     "training": {"core", "stats", "measure"},
-    # A patch acts on two models: products do not import each other.
-    "repair": {"core", "storage", "engines", "measure", "models"},
-    "render": {"core", "models.health.records", "versions.records", "training.records"},
+    # A patch acts on two models, and blame on what their diff says of them.
+    "repair": {"core", "storage", "engines", "stats", "measure", "models", "diffs"},
+    "render": {"core", "models.health.records", "versions.records", "training.records"}
+    | {"repair.blame.records"},
     "cli": {"core", "measure", "models", "diffs", "versions", "training", "repair", "render"},
     "testing": {"core", "storage", "measure", "models", "diffs", "training", "render"},
 }
@@ -31,7 +32,8 @@ FACES = {"diffs/library.py": {"training.diagnoses", "versions.verdicts", "render
 # Outside libraries a room may import, and those it may import only inside functions.
 STANDARD = {
     "click": {"cli"},
-    "msgspec": {"core", "models", "measure", "diffs", "versions", "training", "render", "cli"},
+    "msgspec": {"core", "models", "measure", "diffs", "versions", "training", "render", "cli"}
+    | {"repair"},
 }
 # The NumPy twins of the kernel.
 TWINS = {"reference.py", "readings.py", "bits.py", "words.py", "dense.py", "sparse.py"}
@@ -43,7 +45,7 @@ ARRAYS = {
 LATE = {
     "numpy": {"core", "models", "measure", "stats", "diffs", "versions", "training", "cli"}
     | {"testing", "repair"},
-    "ml_dtypes": {"cli", "models"},
+    "ml_dtypes": {"cli", "models", "repair"},
     "rich": {"core", "cli", "render", "diffs"},
     "jinja2": {"render"},
     "yaml": {"render", "cli"},

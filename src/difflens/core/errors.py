@@ -20,6 +20,7 @@ DifflensError
 ├── StoreError             the store of snapshots cannot be used
 ├── RunError               a training run cannot be recorded or read
 ├── PatchError             a patch does not fit its model, or cannot do what is asked
+├── BlameError             a check cannot run, or does not tell two models apart
 └── OutputError            the result could not be written
 """
 
@@ -164,6 +165,14 @@ class PatchError(DifflensError):
 
     def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
         """Name the patch or the model first."""
+        super().__init__(reason, where=str(where), hint=hint)
+
+
+class BlameError(DifflensError):
+    """A check cannot run, or does not tell two models apart."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the command, the model or the file first."""
         super().__init__(reason, where=str(where), hint=hint)
 
 

@@ -1,1 +1,1 @@
-"""What acts on a diff: patches, small files that turn one checkpoint into another."""
+"""What acts on a diff: patches turn one checkpoint into another, blame finds what broke it."""

@@ -1,0 +1,1 @@
+"""What blame found, laid out."""

@@ -1,0 +1,1 @@
+"""Finds the smallest change between two models that breaks a check."""
