@@ -46,6 +46,7 @@ CASES = (
     Case("fine-tuning, lr 1e-5", 1e-5, 40, 0, "F32"),
     Case("fine-tuning, lr 1e-4", 1e-4, 40, 0, "F32"),
 )
+MERGED, _RANK, _ALPHA = "merged.safetensors", 8, 16
 _COPIES = 12
 
 
@@ -107,17 +108,7 @@ def _trained(weights: Path, rate: float, steps: int) -> Iterator[tuple[int, Any]
     yield 0, model
     for step in range(steps):
         some = sentences[step * 12 % 1200 :][:12]
-        halves = [tuple(each.split()[i::2] for each in some) for i in range(2)]
-        vectors = []
-        for half in halves:
-            texts = [" ".join(words) for words in half]
-            inputs = tokenizer(
-                texts, return_tensors="pt", padding=True, truncation=True, max_length=32
-            )
-            hidden = model(**inputs).last_hidden_state.mean(1)
-            vectors.append(torch.nn.functional.normalize(hidden, dim=-1))
-        scores = vectors[0] @ vectors[1].T * 20
-        loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(some)))
+        loss = _loss(model, tokenizer, some)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -125,11 +116,69 @@ def _trained(weights: Path, rate: float, steps: int) -> Iterator[tuple[int, Any]
         yield step + 1, model
 
 
+def _loss(model: Any, tokenizer: Any, some: list[str]) -> Any:
+    """Tell the two halves of each sentence from those of the others."""
+    import torch
+
+    halves = [tuple(" ".join(each.split()[i::2]) for each in some) for i in range(2)]
+    vectors = []
+    for half in halves:
+        inputs = tokenizer(
+            list(half), return_tensors="pt", padding=True, truncation=True, max_length=32
+        )
+        hidden = model(**inputs).last_hidden_state.mean(1)
+        vectors.append(torch.nn.functional.normalize(hidden, dim=-1))
+    scores = vectors[0] @ vectors[1].T * 20
+    return torch.nn.functional.cross_entropy(scores, torch.arange(len(some)))
+
+
 def _sentences() -> list[str]:
     """Return sentences of twelve words or more, from our own pages."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     text = " ".join(re.sub(r"[|`#*<>\n]+", " ", page.read_text("utf-8")) for page in pages)
     return [each for each in re.split(r"(?<=[.:]) ", text) if len(each.split()) >= 12][:1300]
+
+
+def train_adapter(weights: Path, work: Path) -> None:
+    """Train an adapter, and store it and the model it was merged into, as PEFT does."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModel, AutoTokenizer
+
+    if (work / MERGED).exists():
+        return
+    torch.manual_seed(0)
+    model, tokenizer = (each.from_pretrained(weights) for each in (AutoModel, AutoTokenizer))
+    model = model.to(torch.bfloat16).float().requires_grad_(False)
+    factors = {}
+    for name, module in model.named_modules():
+        if name.endswith(("self.query", "self.key", "self.value", "attention.output.dense")):
+            rows, columns = module.weight.shape
+            down = torch.randn(_RANK, columns) / columns**0.5
+            factors[name] = [each.requires_grad_() for each in (down, torch.zeros(rows, _RANK))]
+            module.register_forward_hook(
+                lambda _, x, y, f=factors[name]: y + _ALPHA / _RANK * (x[0] @ f[0].T @ f[1].T)
+            )
+    optimizer = torch.optim.AdamW([each for pair in factors.values() for each in pair], 3e-4)
+    sentences = _sentences()
+    for step in range(60):
+        loss = _loss(model, tokenizer, sentences[step * 12 % 1200 :][:12])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(f"adapter, step {step + 1}: loss {loss.item():.4f}", file=sys.stderr)
+    state = {name: each.detach().to(torch.bfloat16) for name, each in model.state_dict().items()}
+    adapter = {}
+    for name, (down, up) in factors.items():
+        delta = (up @ down * (_ALPHA / _RANK)).detach().to(torch.bfloat16)
+        state[f"{name}.weight"] = state[f"{name}.weight"] + delta
+        adapter[f"base_model.model.{name}.lora_A.weight"] = down.detach()
+        adapter[f"base_model.model.{name}.lora_B.weight"] = up.detach()
+    (work / "adapter").mkdir(exist_ok=True)
+    save_file(adapter, work / "adapter" / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": _RANK, "lora_alpha": _ALPHA}
+    (work / "adapter" / "adapter_config.json").write_text(json.dumps(config))
+    save_file({name: each.contiguous() for name, each in state.items()}, work / MERGED)
 
 
 def _store(model: Any, dtype: str, path: Path) -> None:

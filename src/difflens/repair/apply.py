@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.errors import OutputError, PatchError
 from difflens.core.records import TensorInfo
 from difflens.core.whole_file import umask, whole_file
@@ -18,7 +19,7 @@ from difflens.engines.threads import Threads
 from difflens.measure.codec import crc32c
 from difflens.models.opening import MemorySource, Module, flatten
 
-from .chunks import Content, buffer, chunks_of, digest
+from .chunks import Content, chunks_of, digest
 from .layout import Layout, Place
 from .patch_file import PatchFile
 from .patched import Patched, Step, plan, reversed_steps
@@ -56,14 +57,14 @@ def run(
     digests: bool,
 ) -> None:
     """Make all chunks, write them where there are files, and compare the digest of the result."""
-    content, head = Content(), patched.patch.head
+    content, head, buffers = Content(), patched.patch.head, ThreadBuffers()
     wanted = head.base if patched.backwards else head.target
     digests = digests and bool(wanted)
     for info in patched.tensors.values():
         content.declare(info)
 
     def work(task: _Task) -> tuple[TensorInfo, bytes]:
-        out = buffer(0, task.stop - task.start)[: task.stop - task.start]
+        out = buffers.get("out", task.stop - task.start)
         patched.read_chunk(task.info.name, task.number, out)
         if files:
             _, file, offset = places[task.info.name]
@@ -155,7 +156,7 @@ def _steps_in_memory(
             reason = "it adds, removes or reshapes tensors"
             raise PatchError(patch.where, reason, hint="apply it to a file, with a path to write")
     steps = plan(patch, others, others)
-    if any(step.origin != name for name, step in steps.items()):
+    if any(step.origin is None or step.origin.name != name for name, step in steps.items()):
         raise PatchError(patch.where, "it renames tensors", hint="apply it to a file")
     return reversed_steps(patch, steps, others) if backwards else steps
 
@@ -163,7 +164,7 @@ def _steps_in_memory(
 def _check(patched: Patched, step: Step) -> None:
     """Compare the checksums of a tensor, and try its chunks, before anything is changed."""
     for number, (start, stop) in enumerate(chunks_of(step.info)):
-        patched.read_chunk(step.info.name, number, buffer(0, stop - start)[: stop - start])
+        patched.read_chunk(step.info.name, number, memoryview(bytearray(stop - start)))
 
 
 def _change(patched: Patched, step: Step, array: Any) -> None:

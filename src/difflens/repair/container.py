@@ -1,9 +1,10 @@
 """The patch as a file: a safetensors file of bytes, with an index of all chunks.
 
     index    U8  two lengths; compressed: digests, layouts, which tensor of the base each tensor
-                 comes from, the length of every chunk; then the checksums of the chunks
-    small    U8  the chunks of tensors that take less than 4 KiB, one after another
-    NAME     U8  the chunks of the tensor of that name
+                 comes from, the length of its recipe and of every chunk; then the checksums of
+                 the chunks
+    small    U8  recipes and chunks of tensors that take less than 4 KiB, one after another
+    NAME     U8  the recipe and the chunks of the tensor of that name
 
 A name in the header takes some hundred bytes, more than the changes of a small tensor.
 """
@@ -50,8 +51,14 @@ class Entry(NamedTuple):
 
     name: str
     origin: int
+    recipe: int  # bytes of its recipe, which come before its chunks
     lengths: list[int]
     checks: list[int]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the recipe and of all chunks."""
+        return self.recipe + sum(self.lengths)
 
 
 class Spool:
@@ -80,10 +87,10 @@ def write(path: Path, head: Head, entries: list[Entry], spool: Spool) -> None:
     index = _index(head, entries)
     ends, at = [], 0
     for entry in entries:
-        at += sum(entry.lengths)
+        at += entry.size
         ends.append(at)
     ranges = {
-        entry.name: (end - sum(entry.lengths), end)
+        entry.name: (end - entry.size, end)
         for entry, end in zip(entries, ends, strict=True)
         if entry.lengths
     }
@@ -123,6 +130,7 @@ def _index(head: Head, entries: Iterable[Entry]) -> bytes:
     parts = [number(flags), head.base, head.target, head.base_digest]
     parts += [each.to_bytes() for each in (head.base_layout, head.target_layout) if each]
     parts += [number(len(entries)), b"".join(number(each.origin) for each in entries)]
+    parts += [number(each.recipe) for each in entries]
     lengths = [length for each in entries for length in each.lengths]
     parts += [number(len(lengths)), b"".join(map(number, lengths))]
     plain = b"".join(parts)

@@ -11,4 +11,25 @@ def encode(base: Buffer | None, target: Buffer, kind: Kind, back: int, /) -> byt
 def decode(
     data: Buffer, base: Buffer | None, out: Buffer, kind: Kind, backwards: bool, /
 ) -> None: ...
+def scale(
+    base: Buffer,
+    kind: Kind,
+    out: Buffer,
+    kind_of_out: Kind,
+    factor: float,
+    times: int,
+    backwards: bool,
+    /,
+) -> None: ...
+def add_product(
+    base: Buffer,
+    out: Buffer,
+    kind: Kind,
+    start: int,
+    columns: int,
+    left: Buffer,
+    right: Buffer,
+    rounded: bool,
+    /,
+) -> None: ...
 def crc32c(data: Buffer, before: int = ..., /) -> int: ...
