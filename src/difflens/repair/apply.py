@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from difflens.core.buffers import ThreadBuffers
-from difflens.core.errors import OutputError, PatchError
+from difflens.core.errors import CorruptFile, OutputError, PatchError
 from difflens.core.records import TensorInfo
 from difflens.core.whole_file import umask, whole_file
 from difflens.engines.threads import Threads
@@ -38,12 +37,11 @@ def write_model(
     """Write the model that a patch makes; the path is absent or complete, whatever happens."""
     places = layout.places(patched.patch.where, patched.patch.limits)
     patched.check_first_chunks()
-    with _outputs(layout, path) as files:
-        for file, (_, header), size in zip(
-            files, layout.headers, layout.sizes(places), strict=True
-        ):
+    with _outputs(layout, path, patched.patch.limits) as files:
+        for file, size in zip(files, layout.sizes(places), strict=True):
             os.ftruncate(file, size)
-            os.pwrite(file, struct.pack("<Q", len(header)) + header, 0)
+        for number, offset, data in layout.pieces():
+            _write(files[number], memoryview(data), offset)
         run(patched, files, places, threads=threads, digests=digests)
         patched.confirm()
 
@@ -94,11 +92,13 @@ def _write(file: int, data: memoryview, offset: int) -> None:
 
 
 @contextmanager
-def _outputs(layout: Layout, path: Path) -> Iterator[list[int]]:
+def _outputs(layout: Layout, path: Path, limits: dict[str, int]) -> Iterator[list[int]]:
     """Open the files to write: beside the path, which they replace once they are complete."""
     if not layout.is_folder:
         with whole_file(path) as file:
             yield [file.fileno()]
+            if layout.frame and not layout.frame.is_read_so(Path(file.name), limits):
+                raise CorruptFile(str(path), f"the patch makes a damaged {layout.frame.form} file")
         return
     if os.path.lexists(path) and not (path.is_dir() and not os.listdir(path)):  # noqa: PTH208
         raise OutputError("it exists, and the patch makes a folder", where=str(path))
@@ -106,8 +106,10 @@ def _outputs(layout: Layout, path: Path) -> Iterator[list[int]]:
     files: list[int] = []
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.resolve().parent, prefix="."))
-        for name, _ in layout.headers:
-            files.append(os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        files.extend(
+            os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            for name in layout.names()
+        )
         yield files
         for name, data in layout.beside:
             number = os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)

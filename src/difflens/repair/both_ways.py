@@ -1,8 +1,8 @@
 """Chunks that run backwards: by themselves, or as two codes, one for each direction.
 
-    two ways   5, a length, the code for the way there, the code for the way back
-    recipe     6, the code against what the recipe predicts; or 70, a length, that code, and the
-               code for the base against what undoing the recipe gives
+two ways   5, a length, the code for the way there, the code for the way back
+recipe     6, the code against what the recipe predicts; or 70, a length, that code, and the
+code for the base against what undoing the recipe gives
 """
 
 from __future__ import annotations

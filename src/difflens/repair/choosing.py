@@ -8,8 +8,9 @@ from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 from difflens.measure.codec import NEVER, encode
 
+from .adapters import Adapter
 from .chunks import kind_of, read_range
-from .low_rank import recovered
+from .low_rank import Pair, recovered
 from .recipes import Recipe, Scaled, can_be_rows, can_be_scaled, can_be_summed
 from .row_order import find_rows
 from .scales import scales_of
@@ -23,9 +24,17 @@ _GAIN = 16  # a recipe saves its sixteenth part at least: less may be chance
 class Chooser:
     """Chooses recipes for the tensors of two models, one after another."""
 
-    def __init__(self, base: TensorSource, target: TensorSource, *, one_way: bool) -> None:
+    def __init__(
+        self,
+        base: TensorSource,
+        target: TensorSource,
+        adapter: Adapter | None = None,
+        *,
+        one_way: bool,
+    ) -> None:
         """Store the models; `one_way` allows recipes that cannot be undone."""
-        self._base, self._target, self._one_way = base, target, one_way
+        self._base, self._target, self._adapter = base, target, adapter
+        self._one_way = one_way
 
     def choose(self, origin: TensorInfo, info: TensorInfo) -> Recipe | None:
         """Return the recipe of a tensor; None where it takes least without one."""
@@ -47,11 +56,13 @@ class Chooser:
 
     def _candidates(self, sample: Sample, plain: float) -> Iterator[Recipe]:
         origin, info = sample.origin, sample.info
-        scaled = can_be_scaled(origin, info)
-        if scaled:
+        if can_be_scaled(origin, info):
             yield from scales_of(sample)
-        if can_be_summed(origin, info):
-            yield from recovered(self._base, self._target, origin, info, int(plain))
+        known = list(self._adapter.recipes(info)) if self._adapter else []
+        if can_be_summed(origin, info) and known:
+            yield from known
+        elif can_be_summed(origin, info):
+            yield from recovered(Pair(self._base, self._target, origin, info), int(plain))
         if self._one_way and can_be_rows(origin, info) and not sample.is_related(plain):
             yield find_rows(self._base, self._target, origin, info)
 
@@ -116,5 +127,3 @@ def _ranges(info: TensorInfo) -> Iterator[tuple[int, int]]:
 
 def _memory(size: int) -> memoryview:
     return memoryview(bytearray(size))
-
-

@@ -61,9 +61,7 @@ def chunks_of(info: TensorInfo) -> list[tuple[int, int]]:
     return [(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def read_range(
-    source: Readable, name: str, start: int, stop: int, view: memoryview
-) -> memoryview:
+def read_range(source: Readable, name: str, start: int, stop: int, view: memoryview) -> memoryview:
     """Read bytes [start, stop) of a tensor into memory, and return that."""
     got = source.read_into(name, start, stop, view)
     if got != stop - start:

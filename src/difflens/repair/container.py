@@ -26,7 +26,7 @@ from .layout import Layout
 FORMAT, VERSION = "difflens patch", "1"
 SMALL_BYTES = 4096
 INDEX, SMALL = "index", "small"
-REVERSIBLE, TARGET_LAYOUT, BASE_LAYOUT, STRONG = 1, 2, 4, 8
+REVERSIBLE, TARGET_LAYOUT, BASE_LAYOUT, STRONG, WITH_FILES = 1, 2, 4, 8, 16
 _PIECE = 1 << 20
 
 
@@ -35,7 +35,8 @@ class Head(NamedTuple):
 
     A layout is None where the base itself shows it: that of the base where the base is a
     safetensors model, that of the target where it is the same. `base` and `target` are digests of
-    their tensors, empty where none were taken.
+    their tensors, empty where none were taken. `with_files` says that the files beside the weights
+    are part of the layouts.
     """
 
     reversible: bool
@@ -44,6 +45,7 @@ class Head(NamedTuple):
     base_digest: bytes
     base_layout: Layout | None
     target_layout: Layout | None
+    with_files: bool
 
 
 class Entry(NamedTuple):
@@ -127,6 +129,7 @@ def _index(head: Head, entries: Iterable[Entry]) -> bytes:
     entries = list(entries)
     flags = REVERSIBLE * head.reversible | TARGET_LAYOUT * (head.target_layout is not None)
     flags |= BASE_LAYOUT * (head.base_layout is not None) | STRONG * bool(head.base)
+    flags |= WITH_FILES * head.with_files
     parts = [number(flags), head.base, head.target, head.base_digest]
     parts += [each.to_bytes() for each in (head.base_layout, head.target_layout) if each]
     parts += [number(len(entries)), b"".join(number(each.origin) for each in entries)]

@@ -15,9 +15,10 @@ from difflens.core.records import TensorInfo
 from difflens.engines.threads import Threads
 from difflens.measure.codec import ALWAYS, CHEAP, NEVER, crc32c
 
+from .adapters import Adapter
 from .both_ways import Prediction, code
-from .chunks import chunks_of, digest, kind_of, read_range
 from .choosing import Chooser
+from .chunks import chunks_of, digest, kind_of, read_range
 from .container import Spool, write
 from .gathered import Coded, Gathered, Side, Task
 from .recipes import Rows, can_be_rows, can_be_scaled
@@ -62,7 +63,14 @@ class Maker:
 
 
 def make(
-    base: Side, target: Side, path: Path, *, way_back: str, threads: int | None, digests: bool
+    base: Side,
+    target: Side,
+    path: Path,
+    adapter: Adapter | None = None,
+    *,
+    way_back: str,
+    threads: int | None,
+    digests: bool,
 ) -> PatchSummary:
     """Write the patch that leads from the base to the target."""
     origins = pair(base.source.tensors, target.source.tensors)
@@ -72,7 +80,7 @@ def make(
         raise PatchError(path, f"the patch cannot run backwards: {reason}")
     back = NEVER if removed else WAYS_BACK[way_back]
     maker = Maker(base, target, back, digests=digests)
-    chooser = Chooser(base.source, target.source, one_way=way_back != "always")
+    chooser = Chooser(base.source, target.source, adapter, one_way=way_back != "always")
     tasks = _tasks(base, target, origins, removed, chooser)
     engine = Threads(threads)
     try:

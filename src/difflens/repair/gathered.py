@@ -31,12 +31,16 @@ METHODS = {
 
 
 class Side(NamedTuple):
-    """One of the two models: its tensors, its layout, and whether that is the model's own."""
+    """One of the two models: its tensors, its layout, and whether that is the model's own.
+
+    `with_files` says that the layout has the files beside the weights.
+    """
 
     source: TensorSource
     layout: Layout
     is_native: bool
     shown: str
+    with_files: bool = False
 
 
 class Task(NamedTuple):
@@ -134,8 +138,9 @@ class Gathered:
             digests[0],
             digests[1],
             base.layout.digest(),
-            base.layout if reversible and not same else None,
-            None if same else target.layout,
+            base.layout.without(target.layout) if reversible and not same else None,
+            None if same else target.layout.without(base.layout),
+            base.with_files or target.with_files,
         )
 
     def entries(self) -> list[Entry]:

@@ -21,6 +21,7 @@ from .container import (
     STRONG,
     TARGET_LAYOUT,
     VERSION,
+    WITH_FILES,
     Head,
     is_own,
 )
@@ -74,12 +75,13 @@ class PatchFile:
         self._parse(Fields(_unpack(packed, size, outer), self.where))
 
     def _parse(self, fields: Fields) -> None:
-        flags = fields.number(15)
+        flags = fields.number(31)
         first, second = (fields.data(32 if flags & STRONG else 0) for _ in range(2))
         base_digest = fields.data(16)
         base = read_layout(fields) if flags & BASE_LAYOUT else None
         target = read_layout(fields) if flags & TARGET_LAYOUT else None
-        self.head = Head(bool(flags & REVERSIBLE), first, second, base_digest, base, target)
+        files = bool(flags & WITH_FILES)
+        self.head = Head(bool(flags & REVERSIBLE), first, second, base_digest, base, target, files)
         self.origins = [fields.number() for _ in range(fields.number(fields.left()))]
         self.recipes = [fields.number() for _ in self.origins]
         self.lengths = [fields.number() for _ in range(fields.number(fields.left()))]

@@ -23,7 +23,7 @@ from .fields import Fields, number, text
 
 _SCALED, _SUMMED, _ROWS = 1, 2, 3
 MOST_TIMES, MOST_RANK, MOST_FACTORS = 1024, 256, 1 << 22
-_FACTORS = ("F16", "BF16", "F32")
+FACTORS = ("F16", "BF16", "F32")
 Memory = Callable[[int], memoryview]
 _NO_FLOATS = frozenset({"C64", "F64"})  # of two words, or cut into other chunks than their casts
 
@@ -56,7 +56,11 @@ class Scaled(NamedTuple):
     kinds: tuple[Kind, Kind]
     factor: float
     times: int
-    is_reversible = True
+
+    @property
+    def is_reversible(self) -> bool:
+        """It can be undone, but for a few bits."""
+        return True
 
     def to_bytes(self) -> bytes:
         """Write the recipe."""
@@ -72,11 +76,13 @@ class Scaled(NamedTuple):
 
     def predict(self, base: Buffer, out: memoryview, start: int) -> None:
         """Multiply."""
-        scale(base, self.kinds[0], out, self.kinds[1], self.factor, self.times, False)
+        del start
+        scale(base, out, self.kinds, (self.factor, self.times), False)
 
     def undo(self, made: Buffer, out: memoryview, start: int) -> None:
         """Divide."""
-        scale(made, self.kinds[0], out, self.kinds[1], self.factor, self.times, True)
+        del start
+        scale(made, out, self.kinds, (self.factor, self.times), True)
 
 
 class Summed(NamedTuple):
@@ -91,7 +97,11 @@ class Summed(NamedTuple):
     right: bytes
     rounded: bool
     packed: bytes
-    is_reversible = True
+
+    @property
+    def is_reversible(self) -> bool:
+        """It can be undone, but for a few bits."""
+        return True
 
     def to_bytes(self) -> bytes:
         """Write the recipe."""
@@ -114,9 +124,8 @@ class Summed(NamedTuple):
         self._add(made, out, start, (-np.frombuffer(self.left)).tobytes())
 
     def _add(self, words: Buffer, out: memoryview, start: int, left: bytes) -> None:
-        first = start // self.kind[0]
-        # Only the rows of this chunk: the check of sizes stays with the loop.
-        add_product(words, out, self.kind, first, self.columns, left, self.right, self.rounded)
+        place = start // self.kind[0], self.columns, self.rounded
+        add_product(words, out, self.kind, place, (left, self.right))
 
 
 class Rows(NamedTuple):
@@ -124,7 +133,11 @@ class Rows(NamedTuple):
 
     width: int
     runs: tuple[tuple[int, int], ...]
-    is_reversible = False
+
+    @property
+    def is_reversible(self) -> bool:
+        """It cannot be undone chunk by chunk."""
+        return False
 
     def to_bytes(self) -> bytes:
         """Write the recipe: the first rows as distances from the end of the run before."""
@@ -162,10 +175,12 @@ class Rows(NamedTuple):
 
     def predict(self, base: Buffer, out: memoryview, start: int) -> None:
         """Copy."""
+        del start
         out[:] = base
 
     def undo(self, made: Buffer, out: memoryview, start: int) -> None:
         """Refuse."""
+        del made, out, start
         raise ValueError("the chunk cannot be applied backwards")
 
 
@@ -200,7 +215,7 @@ def summed(
 ) -> Summed:
     """Make a recipe of two matrices of words of a dtype."""
     words = [each.tobytes() for each in factors]
-    parts = [number(_FACTORS.index(dtype)), struct.pack("<d", factor)]
+    parts = [number(FACTORS.index(dtype)), struct.pack("<d", factor)]
     parts += [number(factors[1].shape[0])]
     parts += [text(encode(None, each, kind_of(dtype), NEVER)) for each in words]
     left, right = _widened(words, dtype, factor)
@@ -236,10 +251,10 @@ def _read_scaled(fields: Fields, base: TensorInfo, target: TensorInfo) -> Scaled
 def _read_summed(fields: Fields, target: TensorInfo) -> Summed | None:
     rounded = fields.number(1) > 0
     packed = fields.peek()
-    dtype = _FACTORS[fields.number(len(_FACTORS) - 1)]
+    dtype = FACTORS[fields.number(len(FACTORS) - 1)]
     (factor,) = struct.unpack("<d", fields.data(8))
     rank, rows, columns = fields.number(MOST_RANK), target.shape[0], prod(target.shape[1:])
-    if not rank or rank * max(rows, columns) > MOST_FACTORS or not abs(factor) < 1e30:  # noqa: PLR2004
+    if not rank or rank * max(rows, columns) > MOST_FACTORS or not abs(factor) < 1e30:
         return None
     words = []
     for size in (rows * rank, rank * columns):
@@ -275,7 +290,7 @@ def _widened(words: list[bytes], dtype: str, factor: float) -> tuple[bytes, byte
     made = []
     for data in words:
         out = bytearray(len(data) // kind_of(dtype)[0] * 8)
-        scale(data, kind_of(dtype), out, kind_of("F64"), 1.0, 1, False)
+        scale(data, out, (kind_of(dtype), kind_of("F64")), (1.0, 1), False)
         made.append(np.frombuffer(out))
     return (made[0] * factor).tobytes(), made[1].tobytes()
 
@@ -284,5 +299,3 @@ def _are_finite(*parts: bytes) -> bool:
     import numpy as np
 
     return all(bool(np.isfinite(np.frombuffer(each)).all()) for each in parts)
-
-

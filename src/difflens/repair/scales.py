@@ -80,5 +80,5 @@ def _wide(words: bytes, kind: Any) -> Any:
     import numpy as np
 
     out = bytearray(len(words) // kind[0] * 8)
-    scale(words, kind, out, (8, 52, 11), 1.0, 1, False)
+    scale(words, out, (kind, kind_of("F64")), (1.0, 1), False)
     return np.frombuffer(out)

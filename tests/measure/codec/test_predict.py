@@ -31,25 +31,18 @@ def drawn(random: Any, dtype: str, n: int) -> bytes:
 def scaled(codec: Any, data: bytes, first: str, last: str, factor: float, **how: Any) -> bytes:
     n = len(data) // KINDS[first][0]
     out = bytearray(n * KINDS[last][0])
-    kinds = (last, first) if how.get("backwards") else (first, last)
-    codec.scale(
-        data,
-        KINDS[kinds[0]],
-        out,
-        KINDS[kinds[1]],
-        factor,
-        how.get("times", 1),
-        how.get("backwards", False),
-    )
+    back = how.get("backwards", False)
+    kinds = KINDS[last if back else first], KINDS[first if back else last]
+    codec.scale(data, out, kinds, (factor, how.get("times", 1)), back)
     return bytes(out)
 
 
-def added(codec: Any, data: bytes, dtype: str, start: int, factors: Any, rounded: bool) -> bytes:
+def added(codec: Any, data: bytes, dtype: str, place: Any, factors: Any) -> bytes:
     out = bytearray(len(data))
+    start, rounded = place
     left, right = factors
-    codec.add_product(
-        data, out, KINDS[dtype], start, right.shape[1], left.tobytes(), right.tobytes(), rounded
-    )
+    place = start, right.shape[1], rounded
+    codec.add_product(data, out, KINDS[dtype], place, (left.tobytes(), right.tobytes()))
     return bytes(out)
 
 
@@ -85,7 +78,8 @@ def test_c_and_numpy_add_products_to_the_same_bits():
         factors = random.normal(size=(rows, rank)), random.normal(size=(rank, columns))
         factors[0][0, 0] = random.choice([1.0, 1e300, 0.0])
         for rounded in (False, True):
-            made = [added(each, data, dtype, start, factors, rounded) for each in (_codec, reference)]
+            place = start, rounded
+            made = [added(each, data, dtype, place, factors) for each in (_codec, reference)]
 
             assert made[0] == made[1], (seed, dtype)
 
@@ -127,7 +121,7 @@ def test_repeated_scaling_is_that_of_numpy_and_is_undone(codec):
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_sum_is_made_in_the_order_of_the_rank(codec):
     left, right = np.array([[1.0, 1e16, -1e16]]), np.ones((3, 1))
-    made = added(codec, np.zeros(1, "<f8").tobytes(), "F64", 0, (left, right), False)
+    made = added(codec, np.zeros(1, "<f8").tobytes(), "F64", (0, False), (left, right))
 
     assert np.frombuffer(made, "<f8")[0] == (1.0 + 1e16) - 1e16
 
@@ -144,8 +138,8 @@ def test_factors_that_do_not_fit_are_refused(codec):
         (0, (good[0], np.ones((3, 5))[:0])),
     ):
         with pytest.raises(ValueError, match="do not fit"):
-            added(codec, data, "F32", start, factors, False)
+            added(codec, data, "F32", (start, False), factors)
     with pytest.raises(ValueError, match="only floats"):
-        codec.scale(data, (4, 0, 0), bytearray(40), (4, 23, 8), 1.0, 1, False)
+        codec.scale(data, bytearray(40), ((4, 0, 0), (4, 23, 8)), (1.0, 1), False)
     with pytest.raises(ValueError, match="another size"):
-        codec.scale(data, (4, 23, 8), bytearray(44), (4, 23, 8), 1.0, 1, False)
+        codec.scale(data, bytearray(44), ((4, 23, 8), (4, 23, 8)), (1.0, 1), False)

@@ -13,11 +13,9 @@ def decode(
 ) -> None: ...
 def scale(
     base: Buffer,
-    kind: Kind,
     out: Buffer,
-    kind_of_out: Kind,
-    factor: float,
-    times: int,
+    kinds: tuple[Kind, Kind],
+    factor: tuple[float, int],
     backwards: bool,
     /,
 ) -> None: ...
@@ -25,11 +23,8 @@ def add_product(
     base: Buffer,
     out: Buffer,
     kind: Kind,
-    start: int,
-    columns: int,
-    left: Buffer,
-    right: Buffer,
-    rounded: bool,
+    place: tuple[int, int, bool],
+    factors: tuple[Buffer, Buffer],
     /,
 ) -> None: ...
 def crc32c(data: Buffer, before: int = ..., /) -> int: ...

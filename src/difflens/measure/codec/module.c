@@ -125,9 +125,9 @@ static PyObject *scale(PyObject *module, PyObject *args)
     struct kind from, to;
     double factor;
     int times, backwards;
-    if (!PyArg_ParseTuple(args, "y*(iii)w*(iii)dip", &in, &from.width, &from.mantissa,
-                          &from.exponent, &out, &to.width, &to.mantissa, &to.exponent, &factor,
-                          &times, &backwards))
+    if (!PyArg_ParseTuple(args, "y*w*((iii)(iii))(di)p", &in, &out, &from.width, &from.mantissa,
+                          &from.exponent, &to.width, &to.mantissa, &to.exponent, &factor, &times,
+                          &backwards))
         return NULL;
     Py_ssize_t n = floats_of(in.len, backwards ? to : from);
     Py_ssize_t m = n < 0 ? -1 : floats_of(out.len, backwards ? from : to);
@@ -153,8 +153,8 @@ static PyObject *add_product(PyObject *module, PyObject *args)
     struct kind kind;
     Py_ssize_t start, columns;
     int rounded;
-    if (!PyArg_ParseTuple(args, "y*w*(iii)nny*y*p", &in, &out, &kind.width, &kind.mantissa,
-                          &kind.exponent, &start, &columns, &left, &right, &rounded))
+    if (!PyArg_ParseTuple(args, "y*w*(iii)(nnp)(y*y*)", &in, &out, &kind.width, &kind.mantissa,
+                          &kind.exponent, &start, &columns, &rounded, &left, &right))
         return NULL;
     Py_ssize_t n = floats_of(in.len, kind), rank = 0;
     int good = n >= 0;
@@ -192,10 +192,10 @@ static PyMethodDef methods[] = {
      "decode(data, base, out, (width, mantissa, exponent), backwards)\n\n"
      "Fill `out`; ValueError where the data are damaged."},
     {"scale", scale, METH_VARARGS,
-     "scale(base, kind, out, kind_of_out, factor, times, backwards)\n\n"
+     "scale(base, out, (kind, kind_of_out), (factor, times), backwards)\n\n"
      "Fill `out` with the base times the factor, so many times; backwards with what it was."},
     {"add_product", add_product, METH_VARARGS,
-     "add_product(base, out, kind, start, columns, left, right, rounded)\n\n"
+     "add_product(base, out, kind, (start, columns, rounded), (left, right))\n\n"
      "Fill `out` with elements from `start` on of a matrix plus the product of two."},
     {"crc32c", crc32c, METH_VARARGS, "crc32c(data, before=0)\n\nThe checksum of Castagnoli."},
     {NULL, NULL, 0, NULL},

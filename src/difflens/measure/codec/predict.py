@@ -13,23 +13,17 @@ Numbers = NDArray[np.float64]
 
 
 def scale(
-    base: Buffer,
-    kind: Kind,
-    out: Buffer,
-    kind_of_out: Kind,
-    factor: float,
-    times: int,
-    backwards: bool,
+    base: Buffer, out: Buffer, kinds: tuple[Kind, Kind], factor: tuple[float, int], backwards: bool
 ) -> None:
     """Fill `out` with the base times the factor, so many times; backwards with what it was."""
-    first, last = (kind_of_out, kind) if backwards else (kind, kind_of_out)
+    first, last = reversed(kinds) if backwards else kinds
     words, view = _words(base, first), memoryview(out).cast("B")
     if len(_words(view, last)) != len(words):
         raise ValueError("the base has another size than the target")
     step = _unscaled if backwards else _scaled
     with np.errstate(all="ignore"):
-        for _ in range(times):
-            words = step(words, kind, kind_of_out, factor)
+        for _ in range(factor[1]):
+            words = step(words, *kinds, factor[0])
     view[:] = words.tobytes()
 
 
@@ -37,22 +31,23 @@ def add_product(
     base: Buffer,
     out: Buffer,
     kind: Kind,
-    start: int,
-    columns: int,
-    left: Buffer,
-    right: Buffer,
-    rounded: bool,
+    place: tuple[int, int, bool],
+    factors: tuple[Buffer, Buffer],
 ) -> None:
-    """Fill `out` with elements from `start` on of a matrix plus the product of two."""
+    """Fill `out` with elements from a place on of a matrix plus the product of two.
+
+    The place is the number of the first element, that of columns, and whether the product is
+    rounded before it is added.
+    """
     words, view = _words(base, kind), memoryview(out).cast("B")
-    n, rank = len(words), memoryview(right).nbytes // 8 // columns if columns > 0 else 0
+    (start, columns, rounded), sizes = place, [memoryview(each).nbytes for each in factors]
+    n, rank = len(words), sizes[1] // 8 // columns if columns > 0 else 0
     fits = rank > 0 and start >= 0 and len(view) == memoryview(base).nbytes
-    fits = fits and memoryview(right).nbytes == rank * columns * 8
-    fits = fits and memoryview(left).nbytes % (rank * 8) == 0
-    if not fits or (n and (start + n - 1) // columns >= memoryview(left).nbytes // 8 // rank):
+    fits = fits and sizes[1] == rank * columns * 8 and sizes[0] % (rank * 8) == 0
+    if not fits or (n and (start + n - 1) // columns >= sizes[0] // 8 // rank):
         raise ValueError("the factors do not fit the tensor")
-    rows = np.frombuffer(left, "<f8").reshape(-1, rank)
-    across = np.frombuffer(right, "<f8").reshape(rank, columns)
+    rows = np.frombuffer(factors[0], "<f8").reshape(-1, rank)
+    across = np.frombuffer(factors[1], "<f8").reshape(rank, columns)
     places = np.arange(start, start + n)
     sums = np.zeros(n)
     with np.errstate(all="ignore"):
