@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
@@ -43,7 +44,7 @@ class Chooser:
             return None
         sample = Sample(self._base, self._target, origin, info)
         best: Recipe | None = None
-        least = info.size_bytes * 2.0
+        least = inf
         if not needed:
             least = sample.size(None)
             if least * _FEW < info.size_bytes:

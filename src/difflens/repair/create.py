@@ -73,14 +73,15 @@ def make(
     digests: bool,
 ) -> PatchSummary:
     """Write the patch that leads from the base to the target."""
-    origins = pair(base.source.tensors, target.source.tensors)
+    one_way = way_back != "always"
+    origins = pair(base.source.tensors, target.source.tensors, one_way=one_way)
     removed = sorted(set(base.source.tensors) - set(filter(None, origins.values())))
     if removed and way_back == "always":
         reason = f"{len(removed)} tensors of the base are not in the target"
         raise PatchError(path, f"the patch cannot run backwards: {reason}")
     back = NEVER if removed else WAYS_BACK[way_back]
     maker = Maker(base, target, back, digests=digests)
-    chooser = Chooser(base.source, target.source, adapter, one_way=way_back != "always")
+    chooser = Chooser(base.source, target.source, adapter, one_way=one_way)
     tasks = _tasks(base, target, origins, removed, chooser)
     engine = Threads(threads)
     try:
@@ -110,11 +111,13 @@ def _temporary(path: Path) -> Iterator[BinaryIO]:
         raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
 
 
-def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> dict[str, str | None]:
+def pair(
+    base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo], *, one_way: bool
+) -> dict[str, str | None]:
     """Choose the tensor of the base that each tensor of the target is coded against.
 
     A wrong choice costs bytes and nothing else. Namesakes come first; of those that are gone, the
-    one whose name ends most alike.
+    one whose name ends most alike. `one_way` allows pairs that do not lead back.
     """
     origins: dict[str, str | None] = {}
     gone: dict[tuple[str, int], list[str]] = {}
@@ -124,7 +127,7 @@ def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> di
     for name in sorted(target):
         info, same = target[name], base.get(name)
         origins[name] = None
-        if same is not None and _is_alike(same, info):
+        if same is not None and _is_alike(same, info, one_way=one_way):
             origins[name] = name
         elif same is None:
             candidates = gone.get((info.dtype, info.size_bytes), [])
@@ -135,11 +138,11 @@ def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> di
     return origins
 
 
-def _is_alike(base: TensorInfo, target: TensorInfo) -> bool:
+def _is_alike(base: TensorInfo, target: TensorInfo, *, one_way: bool) -> bool:
     """Can the target be coded against the base, with a recipe or without?"""
     same = (base.dtype, base.size_bytes) == (target.dtype, target.size_bytes)
-    recipes = target.count > 0 and (can_be_scaled(base, target) or can_be_rows(base, target))
-    return same or recipes
+    rows = one_way and can_be_rows(base, target)
+    return same or (target.count > 0 and (rows or can_be_scaled(base, target)))
 
 
 def _alike(left: str, right: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class Frame(NamedTuple):
             return False
         try:
             tensors = _places(source)
-            return tensors is not None and sorted(tensors) == sorted(self.tensors)
+            return tensors is not None and dict(_by_name(tensors)) == dict(_by_name(self.tensors))
         finally:
             source.close()
 
@@ -83,6 +83,10 @@ def _places(source: TensorSource) -> tuple[tuple[TensorInfo, int], ...] | None:
             return None
         tensors.append((TensorInfo(name, info.dtype, info.shape), place[1]))
     return tuple(tensors)
+
+
+def _by_name(tensors: Iterable[tuple[TensorInfo, int]]) -> Iterator[tuple[str, object]]:
+    return ((each[0].name, each) for each in tensors)
 
 
 def _between(size: int, tensors: tuple[tuple[TensorInfo, int], ...]) -> list[tuple[int, int]]:

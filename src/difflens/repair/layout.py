@@ -65,8 +65,9 @@ class Layout(NamedTuple):
     def places(self, where: str, limits: Mapping[str, int] = DEFAULTS) -> dict[str, Place]:
         """Read the headers: every tensor by name, in the order of the names."""
         if self.frame:
-            return {info.name: Place(info, 0, at) for info, at in sorted(self.frame.tensors)}
-        found: dict[str, Place] = {}
+            found = {info.name: Place(info, 0, at) for info, at in self.frame.tensors}
+            return dict(sorted(found.items()))
+        found = {}
         for number_, (_, header) in enumerate(self.headers):
             _, entries = parse_header(
                 header, where, depth=limits["json_depth"], rank=limits["rank"]

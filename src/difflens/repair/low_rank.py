@@ -24,6 +24,7 @@ from .recipes import MOST_FACTORS, MOST_RANK, Summed, summed
 _ROWS, _COLUMNS = 256, 1024  # of a tensor, to look for a rank
 _ROUNDS = 4
 _BLOCK = 1 << 18  # elements in memory at once
+_MOST_SUMS = 1 << 22  # products of pairs in memory at once: rank 16 of 16,384 columns
 _LEAST = 16  # rows and columns of a matrix that is worth a look
 
 
@@ -77,7 +78,7 @@ def recovered(pair: Pair, most: int) -> list[Summed]:
         rows, columns = pair.shape
         if not rank or rank > MOST_RANK or rank * max(rows, columns) > MOST_FACTORS:
             return []
-        if rank * (rows + columns) * 2 > most // 2:
+        if rank * (rows + columns) * 2 > most // 2 or rank * rank * columns > _MOST_SUMS:
             return []
         left, right = _fit(pair, right)
     (first, left), (second, right) = left, right
