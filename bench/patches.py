@@ -58,6 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     train(options.weights, options.work)
+    train_adapter(options.weights, options.work)
     print("| case | changed | patch | XOR + zstd-1 | BitX-like | index + value | entropy |")
     print("|---|---|---|---|---|---|---|")
     speeds = []
@@ -68,6 +69,7 @@ def main() -> int:
         speeds.append(f"| {case.name} {case.dtype} | {figures.speed} |")
     print("\n| MB/s per core | encode | decode | XOR + zstd-1 encode | decode |")
     print("|---|---|---|---|---|", *speeds, sep="\n")
+    recipes(options.work)
     large(options.work)
     return 0
 
@@ -315,6 +317,35 @@ def line(case: Case, figures: Figures) -> str:
     cells = [f"{each / raw:.3%} ({figures.file / each:.2f})" for each in others]
     title = f"{case.name}, {case.dtype}"
     return f"| {title} | {figures.changed:.2%} | {ours} | {' | '.join(cells)} |"
+
+
+def recipes(work: Path) -> None:
+    """Print what patches take that a recipe explains, and what they would take without it."""
+    singles, halves = work / "0.0-0-F32.safetensors", work / "0.0-0-BF16.safetensors"
+    adapter = work / "adapter"
+    print("\n| case | patch | seconds | without a recipe |\n|---|---|---|---|")
+    for name, base, target, options in (
+        ("F32 cast to BF16", singles, halves, {}),
+        ("fine-tuned and cast to BF16", singles, work / "1e-05-40-BF16.safetensors", {}),
+        ("merged adapter, recovered", halves, work / MERGED, {}),
+        ("the same, both ways", halves, work / MERGED, {"way_back": "always"}),
+        ("merged adapter, given", halves, work / MERGED, {"adapter": adapter, "way_back": "never"}),
+    ):
+        began = time.process_time()
+        summary = create_patch(base, target, work / "p.patch", **options)
+        seconds, raw = time.process_time() - began, summary.target_bytes
+        plain = sum(
+            len(encode(left[a:b] if left.dtype == right.dtype else None, right[a:b], kind, CHEAP))
+            for (_, left), (info, right) in zip(tensors(base), tensors(target), strict=True)
+            for kind in [kind_of(info.dtype)]
+            for a, b in _cuts(info)
+        )
+        size = summary.size_bytes
+        print(f"| {name} | {size / raw:.3%} | {seconds:.1f} | {plain / raw:.2%} |")
+    stored = (adapter / "adapter_model.safetensors").stat().st_size
+    print(
+        f"\nThe file of the adapter: {stored / raw:.3%}; the last patch: {size / stored:.2f} of it."
+    )
 
 
 def large(work: Path) -> None:
