@@ -3,7 +3,7 @@
     index    U8  two lengths; compressed: digests, layouts, which tensor of the base each tensor
                  comes from, the length of its recipe and of every chunk; then the checksums of
                  the chunks
-    small    U8  recipes and chunks of tensors that take less than 16 KiB, one after another
+    small    U8  recipes and chunks of tensors that take less than 8 KiB, one after another
     NAME     U8  the recipe and the chunks of the tensor of that name
 
 A name in the header takes some hundred bytes, more than the changes of a small tensor.
@@ -24,7 +24,7 @@ from .fields import number, text
 from .layout import Layout
 
 FORMAT, VERSION = "difflens patch", "1"
-SMALL_BYTES = 16_384  # of which the name in the header takes less than a hundredth
+SMALL_BYTES = 8192  # of which a name in the header takes about a hundredth
 INDEX, SMALL = "index", "small"
 REVERSIBLE, TARGET_LAYOUT, BASE_LAYOUT, STRONG, WITH_FILES = 1, 2, 4, 8, 16
 _PIECE = 1 << 20
