@@ -333,7 +333,7 @@ def recipes(work: Path) -> None:
     ):
         began = time.process_time()
         summary = create_patch(base, target, work / "p.patch", **options)
-        seconds, raw = time.process_time() - began, summary.target_bytes
+        seconds, raw = time.process_time() - began, summary.target_bytes or 1
         plain = sum(
             len(encode(left[a:b] if left.dtype == right.dtype else None, right[a:b], kind, CHEAP))
             for (_, left), (info, right) in zip(tensors(base), tensors(target), strict=True)

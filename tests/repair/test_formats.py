@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from difflens.core.errors import CorruptFile, DifflensError, PatchError
 from difflens.repair import frame
 
 
-def npz(path: Path, seed: int, save: object = np.savez) -> Path:
+def npz(path: Path, seed: int, save: Any = np.savez) -> Path:
     values = weights(9000, 1) + weights(9000, seed) * np.float32(1e-4)
     save(path, w=values.reshape(90, 100), n=np.arange(9), half=values[:50].astype("<f2"))
     return path

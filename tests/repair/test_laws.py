@@ -31,7 +31,7 @@ def stored(folder: Path, name: str, model: Model, form: int) -> Path:
             tensor: np.frombuffer(data, "u1" if dtype == "BOOL" else _NUMPY[dtype]).reshape(shape)
             for tensor, (dtype, shape, data) in model.items()
         }
-        np.savez(folder / f"{name}.npz", **arrays)
+        np.savez(folder / f"{name}.npz", **arrays)  # type: ignore[arg-type]
         return folder / f"{name}.npz"
     return write(folder / f"{name}.safetensors", model)
 
@@ -51,14 +51,14 @@ def check(folder: Path, seed: int) -> None:
         for number, (name, each) in enumerate(zip("abc", (first, second, third), strict=True))
     ]
     way_back = ("auto", "never", "auto")[seed % 3]
-    summary = difflens.create_patch(*paths[:2], folder / "p", way_back=way_back, threads=1)
+    summary = difflens.create_patch(paths[0], paths[1], folder / "p", way_back=way_back, threads=1)
     difflens.apply_patch(paths[0], folder / "p", folder / "out", threads=1)
     assert read(folder / "out") == read(paths[1]), seed
     if summary.reversible:
         difflens.apply_patch(paths[1], folder / "p", folder / "back", reverse=True, threads=1)
         assert read(folder / "back") == read(paths[0]), seed
     if seed % 4 == 0:
-        difflens.create_patch(*paths[1:], folder / "q", threads=1)
+        difflens.create_patch(paths[1], paths[2], folder / "q", threads=1)
         difflens.compose_patches(folder / "p", folder / "q", paths[0], folder / "r", threads=1)
         difflens.apply_patch(paths[0], folder / "r", folder / "third", threads=1)
         assert read(folder / "third") == read(paths[2]), seed

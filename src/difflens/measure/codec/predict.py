@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .words import Buffer, Kind, Words, orders, words_from, words_of
+from .bits import Words
+from .words import Buffer, Kind, orders, words_from, words_of
 
 _MOST = 1 << 22
 _INFINITE = np.uint64(0x7FF << 52)

@@ -99,11 +99,11 @@ def _put_sizes(writer: Writer, by_class: list[Array]) -> None:
         parameters.append(k)
         longer.append(places)
     for each, k, places in zip(by_class, parameters, longer, strict=True):
-        if k >= 0 and places is None:
-            _put_golomb(writer, each, k)
-        elif k >= 0:
+        if places is not None:
             writer.put_list(_gaps(places))
             _put_golomb(writer, each[places] - np.uint64(1), k)
+        elif k >= 0:
+            _put_golomb(writer, each, k)
 
 
 def _gaps(places: Words) -> Array:
