@@ -46,6 +46,7 @@ CASES = (
     Case("fine-tuning, lr 1e-5", 1e-5, 40, 0, "F32"),
     Case("fine-tuning, lr 1e-4", 1e-4, 40, 0, "F32"),
 )
+MERGED, _RANK, _ALPHA = "merged.safetensors", 8, 16
 _COPIES = 12
 
 
@@ -57,6 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     train(options.weights, options.work)
+    train_adapter(options.weights, options.work)
     print("| case | changed | patch | XOR + zstd-1 | BitX-like | index + value | entropy |")
     print("|---|---|---|---|---|---|---|")
     speeds = []
@@ -67,6 +69,7 @@ def main() -> int:
         speeds.append(f"| {case.name} {case.dtype} | {figures.speed} |")
     print("\n| MB/s per core | encode | decode | XOR + zstd-1 encode | decode |")
     print("|---|---|---|---|---|", *speeds, sep="\n")
+    recipes(options.work)
     large(options.work)
     return 0
 
@@ -107,17 +110,7 @@ def _trained(weights: Path, rate: float, steps: int) -> Iterator[tuple[int, Any]
     yield 0, model
     for step in range(steps):
         some = sentences[step * 12 % 1200 :][:12]
-        halves = [tuple(each.split()[i::2] for each in some) for i in range(2)]
-        vectors = []
-        for half in halves:
-            texts = [" ".join(words) for words in half]
-            inputs = tokenizer(
-                texts, return_tensors="pt", padding=True, truncation=True, max_length=32
-            )
-            hidden = model(**inputs).last_hidden_state.mean(1)
-            vectors.append(torch.nn.functional.normalize(hidden, dim=-1))
-        scores = vectors[0] @ vectors[1].T * 20
-        loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(some)))
+        loss = _loss(model, tokenizer, some)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -125,11 +118,69 @@ def _trained(weights: Path, rate: float, steps: int) -> Iterator[tuple[int, Any]
         yield step + 1, model
 
 
+def _loss(model: Any, tokenizer: Any, some: list[str]) -> Any:
+    """Tell the two halves of each sentence from those of the others."""
+    import torch
+
+    halves = [tuple(" ".join(each.split()[i::2]) for each in some) for i in range(2)]
+    vectors = []
+    for half in halves:
+        inputs = tokenizer(
+            list(half), return_tensors="pt", padding=True, truncation=True, max_length=32
+        )
+        hidden = model(**inputs).last_hidden_state.mean(1)
+        vectors.append(torch.nn.functional.normalize(hidden, dim=-1))
+    scores = vectors[0] @ vectors[1].T * 20
+    return torch.nn.functional.cross_entropy(scores, torch.arange(len(some)))
+
+
 def _sentences() -> list[str]:
     """Return sentences of twelve words or more, from our own pages."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     text = " ".join(re.sub(r"[|`#*<>\n]+", " ", page.read_text("utf-8")) for page in pages)
     return [each for each in re.split(r"(?<=[.:]) ", text) if len(each.split()) >= 12][:1300]
+
+
+def train_adapter(weights: Path, work: Path) -> None:
+    """Train an adapter, and store it and the model it was merged into, as PEFT does."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModel, AutoTokenizer
+
+    if (work / MERGED).exists():
+        return
+    torch.manual_seed(0)
+    model, tokenizer = (each.from_pretrained(weights) for each in (AutoModel, AutoTokenizer))
+    model = model.to(torch.bfloat16).float().requires_grad_(False)
+    factors = {}
+    for name, module in model.named_modules():
+        if name.endswith(("self.query", "self.key", "self.value", "attention.output.dense")):
+            rows, columns = module.weight.shape
+            down = torch.randn(_RANK, columns) / columns**0.5
+            factors[name] = [each.requires_grad_() for each in (down, torch.zeros(rows, _RANK))]
+            module.register_forward_hook(
+                lambda _, x, y, f=factors[name]: y + _ALPHA / _RANK * (x[0] @ f[0].T @ f[1].T)
+            )
+    optimizer = torch.optim.AdamW([each for pair in factors.values() for each in pair], 3e-4)
+    sentences = _sentences()
+    for step in range(60):
+        loss = _loss(model, tokenizer, sentences[step * 12 % 1200 :][:12])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(f"adapter, step {step + 1}: loss {loss.item():.4f}", file=sys.stderr)
+    state = {name: each.detach().to(torch.bfloat16) for name, each in model.state_dict().items()}
+    adapter = {}
+    for name, (down, up) in factors.items():
+        delta = (up @ down * (_ALPHA / _RANK)).detach().to(torch.bfloat16)
+        state[f"{name}.weight"] = state[f"{name}.weight"] + delta
+        adapter[f"base_model.model.{name}.lora_A.weight"] = down.detach()
+        adapter[f"base_model.model.{name}.lora_B.weight"] = up.detach()
+    (work / "adapter").mkdir(exist_ok=True)
+    save_file(adapter, work / "adapter" / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": _RANK, "lora_alpha": _ALPHA}
+    (work / "adapter" / "adapter_config.json").write_text(json.dumps(config))
+    save_file({name: each.contiguous() for name, each in state.items()}, work / MERGED)
 
 
 def _store(model: Any, dtype: str, path: Path) -> None:
@@ -266,6 +317,35 @@ def line(case: Case, figures: Figures) -> str:
     cells = [f"{each / raw:.3%} ({figures.file / each:.2f})" for each in others]
     title = f"{case.name}, {case.dtype}"
     return f"| {title} | {figures.changed:.2%} | {ours} | {' | '.join(cells)} |"
+
+
+def recipes(work: Path) -> None:
+    """Print what patches take that a recipe explains, and what they would take without it."""
+    singles, halves = work / "0.0-0-F32.safetensors", work / "0.0-0-BF16.safetensors"
+    adapter = work / "adapter"
+    print("\n| case | patch | seconds | without a recipe |\n|---|---|---|---|")
+    for name, base, target, options in (
+        ("F32 cast to BF16", singles, halves, {}),
+        ("fine-tuned and cast to BF16", singles, work / "1e-05-40-BF16.safetensors", {}),
+        ("merged adapter, recovered", halves, work / MERGED, {}),
+        ("the same, both ways", halves, work / MERGED, {"way_back": "always"}),
+        ("merged adapter, given", halves, work / MERGED, {"adapter": adapter, "way_back": "never"}),
+    ):
+        began = time.process_time()
+        summary = create_patch(base, target, work / "p.patch", **options)
+        seconds, raw = time.process_time() - began, summary.target_bytes or 1
+        plain = sum(
+            len(encode(left[a:b] if left.dtype == right.dtype else None, right[a:b], kind, CHEAP))
+            for (_, left), (info, right) in zip(tensors(base), tensors(target), strict=True)
+            for kind in [kind_of(info.dtype)]
+            for a, b in _cuts(info)
+        )
+        size = summary.size_bytes
+        print(f"| {name} | {size / raw:.3%} | {seconds:.1f} | {plain / raw:.2%} |")
+    stored = (adapter / "adapter_model.safetensors").stat().st_size
+    print(
+        f"\nThe file of the adapter: {stored / raw:.3%}; the last patch: {size / stored:.2f} of it."
+    )
 
 
 def large(work: Path) -> None:

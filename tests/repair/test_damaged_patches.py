@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hostile.fuzz import mutants
 from hostile.watch import WATCH
+from repair.relations import RELATIONS, related
 from repair.test_patch import contents, files, shards, steps
 
 import difflens
@@ -21,9 +22,9 @@ from difflens.repair.layout import Layout, read_layout
 from difflens.repair.patch_file import PatchFile
 
 
-def survive(folder: Path, seed: int, count: int) -> int:
+def survive(folder: Path, seed: int, count: int, models: Any = None) -> int:
     """Apply damaged copies of a patch; count those that were refused."""
-    base, target, patch = files(folder, *steps(seed, 3000))
+    base, target, patch = files(folder, *(models or steps(seed, 3000)))
     difflens.create_patch(base, target, patch, way_back=("auto", "never")[seed % 2])
     good, out, wanted = patch.read_bytes(), folder / "out", target.read_bytes()
     refused = 0
@@ -55,6 +56,17 @@ def test_a_hundred_thousand_damaged_patches_give_the_target_or_an_error(tmp_path
     refused = sum(survive(tmp_path, seed, 2500) for seed in range(100, 140))
 
     assert refused > 50_000
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_patches_with_recipes_give_the_target_or_an_error(tmp_path, seed):
+    assert survive(tmp_path, seed, 60, related(seed % len(RELATIONS))) > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_thousands_of_damaged_patches_with_recipes_give_the_target_or_an_error(tmp_path, seed):
+    assert survive(tmp_path, seed, 5000, related(seed % len(RELATIONS))) > 2500
 
 
 def test_a_patch_cut_anywhere_is_refused(tmp_path):

@@ -64,6 +64,17 @@ def command() -> None:
 @click.argument("base", type=FilePath())
 @click.argument("target", type=FilePath())
 @_to("patch")
+@click.option(
+    "--adapter",
+    type=FilePath(),
+    metavar="PATH",
+    help="The LoRA adapter that was merged into BASE: with its matrices the patch is small.",
+)
+@click.option(
+    "--with-files",
+    is_flag=True,
+    help="Ship the settings and tokenizers beside the weights of a folder too.",
+)
 @_way_back
 @_digests
 @_quiet
@@ -73,7 +84,8 @@ def _create(base: str, target: str, output: str, **options: Any) -> None:
     """Write the patch that turns BASE into TARGET.
 
     Models are files or folders of any format that is read. A target in another format than
-    safetensors is made as the safetensors file of its tensors.
+    safetensors, GGUF and npz is made as the safetensors file of its tensors; so is one whose
+    tensors are packed or compressed.
     """
     from difflens.repair.patch import create_patch
 
@@ -81,6 +93,8 @@ def _create(base: str, target: str, output: str, **options: Any) -> None:
         base,
         target,
         output,
+        adapter=options["adapter"],
+        with_files=options["with_files"],
         way_back=options["way_back"],
         digests=options["digests"],
         threads=options["threads"],
@@ -201,6 +215,7 @@ def _compose(first: str, second: str, base: str, output: str, **options: Any) ->
 def _print(summary: PatchSummary, *, quiet: bool = False) -> None:
     """Write one line about a patch."""
     from difflens.core.escape import visible
+    from difflens.render.document.numbers import plural
 
     if quiet:
         return
@@ -213,7 +228,7 @@ def _print(summary: PatchSummary, *, quiet: bool = False) -> None:
         for word in ("changed", "added", "removed")
         if (count := getattr(summary, word))
     ]
-    parts.append(f"{summary.tensors:,} tensors" + (f" ({', '.join(counts)})" if counts else ""))
+    parts.append(plural(summary.tensors, "tensor") + (f" ({', '.join(counts)})" if counts else ""))
     parts.append("runs backwards too" if summary.reversible else "runs forwards only")
     click.echo(", ".join(parts))
 

@@ -6,10 +6,10 @@ depend on threads, shards or what else is in the file.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.dtypes import bits
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.protocols import HasDescriptor, TensorSource
@@ -22,7 +22,7 @@ CHUNK = 1 << 22  # elements one task takes: some ten milliseconds
 STEP = 1 << 18  # elements read at a time where Python reads
 _FEW = 1 << 13  # elements below which reading in Python costs less than asking where they lie
 
-_buffers = threading.local()
+_buffers = ThreadBuffers()
 
 
 class Side(NamedTuple):
@@ -144,16 +144,8 @@ def read(side: Side, start: int, stop: int, which: int) -> memoryview:
     """Return the bytes of elements [start, stop), good until this thread reads again."""
     width = bits(side.info.dtype)
     first, last = start * width // 8, -(-stop * width // 8)
-    view = _buffer(which, last - first)[: last - first]
+    view = _buffers.get(which, last - first, STEP * 8)
     got = side.source.read_into(side.info.name, first, last, view)
     if got != last - first:
         raise ChangedWhileReading(side.info.name, f"{last - first} bytes expected, {got} came")
     return view
-
-
-def _buffer(which: int, length: int) -> memoryview:
-    pair: tuple[memoryview, memoryview] | None = getattr(_buffers, "pair", None)
-    if pair is None or len(pair[which]) < length:
-        size = max(length, STEP * 8)
-        pair = _buffers.pair = (memoryview(bytearray(size)), memoryview(bytearray(size)))
-    return pair[which]

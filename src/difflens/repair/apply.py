@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from difflens.core.errors import OutputError, PatchError
+from difflens.core.buffers import ThreadBuffers
+from difflens.core.errors import CorruptFile, OutputError, PatchError
 from difflens.core.records import TensorInfo
 from difflens.core.whole_file import umask, whole_file
 from difflens.engines.threads import Threads
 from difflens.measure.codec import crc32c
 from difflens.models.opening import MemorySource, Module, flatten
 
-from .chunks import Content, buffer, chunks_of, digest
+from .chunks import Content, chunks_of, digest
 from .layout import Layout, Place
 from .patch_file import PatchFile
 from .patched import Patched, Step, plan, reversed_steps
@@ -37,12 +37,11 @@ def write_model(
     """Write the model that a patch makes; the path is absent or complete, whatever happens."""
     places = layout.places(patched.patch.where, patched.patch.limits)
     patched.check_first_chunks()
-    with _outputs(layout, path) as files:
-        for file, (_, header), size in zip(
-            files, layout.headers, layout.sizes(places), strict=True
-        ):
+    with _outputs(layout, path, patched.patch.limits) as files:
+        for file, size in zip(files, layout.sizes(places), strict=True):
             os.ftruncate(file, size)
-            os.pwrite(file, struct.pack("<Q", len(header)) + header, 0)
+        for number, offset, data in layout.pieces():
+            _write(files[number], memoryview(data), offset)
         run(patched, files, places, threads=threads, digests=digests)
         patched.confirm()
 
@@ -56,14 +55,14 @@ def run(
     digests: bool,
 ) -> None:
     """Make all chunks, write them where there are files, and compare the digest of the result."""
-    content, head = Content(), patched.patch.head
+    content, head, buffers = Content(), patched.patch.head, ThreadBuffers()
     wanted = head.base if patched.backwards else head.target
     digests = digests and bool(wanted)
     for info in patched.tensors.values():
         content.declare(info)
 
     def work(task: _Task) -> tuple[TensorInfo, bytes]:
-        out = buffer(0, task.stop - task.start)[: task.stop - task.start]
+        out = buffers.get("out", task.stop - task.start)
         patched.read_chunk(task.info.name, task.number, out)
         if files:
             _, file, offset = places[task.info.name]
@@ -93,11 +92,13 @@ def _write(file: int, data: memoryview, offset: int) -> None:
 
 
 @contextmanager
-def _outputs(layout: Layout, path: Path) -> Iterator[list[int]]:
+def _outputs(layout: Layout, path: Path, limits: dict[str, int]) -> Iterator[list[int]]:
     """Open the files to write: beside the path, which they replace once they are complete."""
     if not layout.is_folder:
         with whole_file(path) as file:
             yield [file.fileno()]
+            if layout.frame and not layout.frame.is_read_so(Path(file.name), limits):
+                raise CorruptFile(str(path), f"the patch makes a damaged {layout.frame.form} file")
         return
     if os.path.lexists(path) and not (path.is_dir() and not os.listdir(path)):  # noqa: PTH208
         raise OutputError("it exists, and the patch makes a folder", where=str(path))
@@ -105,8 +106,10 @@ def _outputs(layout: Layout, path: Path) -> Iterator[list[int]]:
     files: list[int] = []
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.resolve().parent, prefix="."))
-        for name, _ in layout.headers:
-            files.append(os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        files.extend(
+            os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            for name in layout.names()
+        )
         yield files
         for name, data in layout.beside:
             number = os.open(temporary / name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -155,7 +158,7 @@ def _steps_in_memory(
             reason = "it adds, removes or reshapes tensors"
             raise PatchError(patch.where, reason, hint="apply it to a file, with a path to write")
     steps = plan(patch, others, others)
-    if any(step.origin != name for name, step in steps.items()):
+    if any(step.origin is None or step.origin.name != name for name, step in steps.items()):
         raise PatchError(patch.where, "it renames tensors", hint="apply it to a file")
     return reversed_steps(patch, steps, others) if backwards else steps
 
@@ -163,7 +166,7 @@ def _steps_in_memory(
 def _check(patched: Patched, step: Step) -> None:
     """Compare the checksums of a tensor, and try its chunks, before anything is changed."""
     for number, (start, stop) in enumerate(chunks_of(step.info)):
-        patched.read_chunk(step.info.name, number, buffer(0, stop - start)[: stop - start])
+        patched.read_chunk(step.info.name, number, memoryview(bytearray(stop - start)))
 
 
 def _change(patched: Patched, step: Step, array: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -26,8 +25,6 @@ _KINDS: dict[str, Kind] = {
     "F8_E5M2FNUZ": (1, 2, 5),
 }
 _MOST_BYTES, _MOST_WORDS = 1 << 22, 1 << 20
-
-_buffers = threading.local()
 
 
 class Readable(Protocol):
@@ -64,21 +61,12 @@ def chunks_of(info: TensorInfo) -> list[tuple[int, int]]:
     return [(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def read_chunk(source: Readable, name: str, start: int, stop: int, which: int = 0) -> memoryview:
-    """Return bytes [start, stop) of a tensor, good until this thread reads into `which` again."""
-    view = buffer(which, stop - start)[: stop - start]
+def read_range(source: Readable, name: str, start: int, stop: int, view: memoryview) -> memoryview:
+    """Read bytes [start, stop) of a tensor into memory, and return that."""
     got = source.read_into(name, start, stop, view)
     if got != stop - start:
         raise ChangedWhileReading(name, f"{stop - start} bytes expected, {got} came")
     return view
-
-
-def buffer(which: int, size: int) -> memoryview:
-    """Return a buffer of this thread, of that size at least; it grows as it must."""
-    held = _buffers.__dict__.setdefault("all", {})
-    if len(held.get(which, b"")) < size:
-        held[which] = memoryview(bytearray(size))
-    return held[which]
 
 
 def digest(data: bytes | memoryview) -> bytes:

@@ -1,9 +1,10 @@
 """The patch as a file: a safetensors file of bytes, with an index of all chunks.
 
     index    U8  two lengths; compressed: digests, layouts, which tensor of the base each tensor
-                 comes from, the length of every chunk; then the checksums of the chunks
-    small    U8  the chunks of tensors that take less than 4 KiB, one after another
-    NAME     U8  the chunks of the tensor of that name
+                 comes from, the length of its recipe and of every chunk; then the checksums of
+                 the chunks
+    small    U8  recipes and chunks of tensors that take less than 8 KiB, one after another
+    NAME     U8  the recipe and the chunks of the tensor of that name
 
 A name in the header takes some hundred bytes, more than the changes of a small tensor.
 """
@@ -23,9 +24,9 @@ from .fields import number, text
 from .layout import Layout
 
 FORMAT, VERSION = "difflens patch", "1"
-SMALL_BYTES = 4096
+SMALL_BYTES = 8192  # of which a name in the header takes about a hundredth
 INDEX, SMALL = "index", "small"
-REVERSIBLE, TARGET_LAYOUT, BASE_LAYOUT, STRONG = 1, 2, 4, 8
+REVERSIBLE, TARGET_LAYOUT, BASE_LAYOUT, STRONG, WITH_FILES = 1, 2, 4, 8, 16
 _PIECE = 1 << 20
 
 
@@ -34,7 +35,8 @@ class Head(NamedTuple):
 
     A layout is None where the base itself shows it: that of the base where the base is a
     safetensors model, that of the target where it is the same. `base` and `target` are digests of
-    their tensors, empty where none were taken.
+    their tensors, empty where none were taken. `with_files` says that the files beside the weights
+    are part of the layouts.
     """
 
     reversible: bool
@@ -43,6 +45,7 @@ class Head(NamedTuple):
     base_digest: bytes
     base_layout: Layout | None
     target_layout: Layout | None
+    with_files: bool
 
 
 class Entry(NamedTuple):
@@ -50,8 +53,14 @@ class Entry(NamedTuple):
 
     name: str
     origin: int
+    recipe: int  # bytes of its recipe, which come before its chunks
     lengths: list[int]
     checks: list[int]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the recipe and of all chunks."""
+        return self.recipe + sum(self.lengths)
 
 
 class Spool:
@@ -80,10 +89,10 @@ def write(path: Path, head: Head, entries: list[Entry], spool: Spool) -> None:
     index = _index(head, entries)
     ends, at = [], 0
     for entry in entries:
-        at += sum(entry.lengths)
+        at += entry.size
         ends.append(at)
     ranges = {
-        entry.name: (end - sum(entry.lengths), end)
+        entry.name: (end - entry.size, end)
         for entry, end in zip(entries, ends, strict=True)
         if entry.lengths
     }
@@ -120,9 +129,11 @@ def _index(head: Head, entries: Iterable[Entry]) -> bytes:
     entries = list(entries)
     flags = REVERSIBLE * head.reversible | TARGET_LAYOUT * (head.target_layout is not None)
     flags |= BASE_LAYOUT * (head.base_layout is not None) | STRONG * bool(head.base)
+    flags |= WITH_FILES * head.with_files
     parts = [number(flags), head.base, head.target, head.base_digest]
     parts += [each.to_bytes() for each in (head.base_layout, head.target_layout) if each]
     parts += [number(len(entries)), b"".join(number(each.origin) for each in entries)]
+    parts += [number(each.recipe) for each in entries]
     lengths = [length for each in entries for length in each.lengths]
     parts += [number(len(lengths)), b"".join(map(number, lengths))]
     plain = b"".join(parts)

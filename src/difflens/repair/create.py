@@ -5,18 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.errors import OutputError, PatchError
 from difflens.core.records import TensorInfo
 from difflens.engines.threads import Threads
 from difflens.measure.codec import ALWAYS, CHEAP, NEVER, crc32c
 
-from .both_ways import code
-from .chunks import chunks_of, digest, kind_of, read_chunk
+from .adapters import Adapter
+from .both_ways import Prediction, code
+from .choosing import Chooser
+from .chunks import chunks_of, digest, kind_of, read_range
 from .container import Spool, write
 from .gathered import Coded, Gathered, Side, Task
+from .recipes import Rows, can_be_rows, can_be_scaled
 from .records import PatchSummary
 
 WAYS_BACK = {"auto": CHEAP, "always": ALWAYS, "never": NEVER}
@@ -28,38 +33,56 @@ class Maker:
     def __init__(self, base: Side, target: Side, way_back: int, *, digests: bool) -> None:
         """Store the two models."""
         self.base, self.target, self.digests = base, target, digests
-        self.way_back = way_back
+        self.way_back, self._buffers = way_back, ThreadBuffers()
 
     def code(self, task: Task) -> Coded:
         """Code one chunk."""
-        info, origin, start, stop, is_removed = task
-        if is_removed:
-            view = read_chunk(self.base.source, info.name, start, stop, 0)
+        info, origin, start, stop, recipe, is_of_base = task
+        if is_of_base:
+            view = self._read(self.base, info.name, start, stop, "left")
             return Coded(task, b"", b"", 0, 0, digest(view) if self.digests else b"", b"")
-        right = read_chunk(self.target.source, info.name, start, stop, 1)
-        left = None
-        if origin is not None:
-            left = read_chunk(self.base.source, origin.name, start, stop, 0)
-        data, both = code(left, right, kind_of(info.dtype), self.way_back)
+        right = self._read(self.target, info.name, start, stop, "right")
+        left = prediction = None
+        if origin is not None and recipe:
+            memory = partial(self._buffers.get, "left")
+            left = recipe.read(self.base.source, origin, start, stop, memory)
+            prediction = Prediction(recipe, start, kind_of(origin.dtype))
+        elif origin is not None:
+            left = self._read(self.base, origin.name, start, stop, "left")
+        data, both = code(left, right, kind_of(info.dtype), self.way_back, prediction)
         before = 0 if left is None else crc32c(left)
         after = crc32c(right) if data else before
-        base = digest(left) if self.digests and left is not None else b""
+        apart = isinstance(recipe, Rows)  # the base is digested in the order of its rows
+        base = digest(left) if self.digests and left is not None and not apart else b""
         target = (digest(right) if data else base) if self.digests else b""
         return Coded(task, data, both, before, after, base, target)
 
+    def _read(self, side: Side, name: str, start: int, stop: int, which: str) -> memoryview:
+        view = self._buffers.get(which, stop - start)
+        return read_range(side.source, name, start, stop, view)
+
 
 def make(
-    base: Side, target: Side, path: Path, *, way_back: str, threads: int | None, digests: bool
+    base: Side,
+    target: Side,
+    path: Path,
+    adapter: Adapter | None = None,
+    *,
+    way_back: str,
+    threads: int | None,
+    digests: bool,
 ) -> PatchSummary:
     """Write the patch that leads from the base to the target."""
-    origins = pair(base.source.tensors, target.source.tensors)
+    one_way = way_back != "always"
+    origins = pair(base.source.tensors, target.source.tensors, one_way=one_way)
     removed = sorted(set(base.source.tensors) - set(filter(None, origins.values())))
     if removed and way_back == "always":
         reason = f"{len(removed)} tensors of the base are not in the target"
         raise PatchError(path, f"the patch cannot run backwards: {reason}")
     back = NEVER if removed else WAYS_BACK[way_back]
     maker = Maker(base, target, back, digests=digests)
-    tasks = _tasks(base, target, origins, removed)
+    chooser = Chooser(base.source, target.source, adapter, one_way=one_way)
+    tasks = _tasks(base, target, origins, removed, chooser)
     engine = Threads(threads)
     try:
         with _temporary(path) as file:
@@ -88,11 +111,13 @@ def _temporary(path: Path) -> Iterator[BinaryIO]:
         raise OutputError((error.strerror or str(error)).lower(), where=str(path)) from error
 
 
-def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> dict[str, str | None]:
+def pair(
+    base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo], *, one_way: bool
+) -> dict[str, str | None]:
     """Choose the tensor of the base that each tensor of the target is coded against.
 
     A wrong choice costs bytes and nothing else. Namesakes come first; of those that are gone, the
-    one whose name ends most alike.
+    one whose name ends most alike. `one_way` allows pairs that do not lead back.
     """
     origins: dict[str, str | None] = {}
     gone: dict[tuple[str, int], list[str]] = {}
@@ -102,7 +127,7 @@ def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> di
     for name in sorted(target):
         info, same = target[name], base.get(name)
         origins[name] = None
-        if same is not None and (same.dtype, same.size_bytes) == (info.dtype, info.size_bytes):
+        if same is not None and _is_alike(same, info, one_way=one_way):
             origins[name] = name
         elif same is None:
             candidates = gone.get((info.dtype, info.size_bytes), [])
@@ -111,6 +136,13 @@ def pair(base: Mapping[str, TensorInfo], target: Mapping[str, TensorInfo]) -> di
                 candidates.remove(chosen)
                 origins[name] = chosen
     return origins
+
+
+def _is_alike(base: TensorInfo, target: TensorInfo, *, one_way: bool) -> bool:
+    """Can the target be coded against the base, with a recipe or without?"""
+    same = (base.dtype, base.size_bytes) == (target.dtype, target.size_bytes)
+    rows = one_way and can_be_rows(base, target)
+    return same or (target.count > 0 and (rows or can_be_scaled(base, target)))
 
 
 def _alike(left: str, right: str) -> int:
@@ -124,14 +156,22 @@ def _alike(left: str, right: str) -> int:
 
 
 def _tasks(
-    base: Side, target: Side, origins: Mapping[str, str | None], removed: list[str]
+    base: Side,
+    target: Side,
+    origins: Mapping[str, str | None],
+    removed: list[str],
+    chooser: Chooser,
 ) -> Iterator[Task]:
+    alone = list(removed)
     for name in sorted(target.source.tensors):
         info, origin = target.source.tensors[name], origins[name]
         first = None if origin is None else base.source.tensors[origin]
+        recipe = chooser.choose(first, info) if first else None
+        if first and isinstance(recipe, Rows):
+            alone.append(first.name)
         for start, stop in chunks_of(info):
-            yield Task(info, first, start, stop)
-    for name in removed:
+            yield Task(info, first, start, stop, recipe)
+    for name in alone:
         info = base.source.tensors[name]
         for start, stop in chunks_of(info):
-            yield Task(info, None, start, stop, is_removed=True)
+            yield Task(info, None, start, stop, is_of_base=True)

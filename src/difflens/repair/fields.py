@@ -58,6 +58,10 @@ class Fields:
         """Read a byte string."""
         return self.data(self.number())
 
+    def peek(self) -> bytes:
+        """Return what was not read."""
+        return self._data[self._at :]
+
     def left(self) -> int:
         """Return how many bytes were not read."""
         return len(self._data) - self._at

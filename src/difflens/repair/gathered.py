@@ -11,33 +11,50 @@ from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 from difflens.measure.codec import CHEAP
 
-from .both_ways import TWO_WAYS, runs_back
+from .both_ways import METHOD, RECIPE, TWO_WAYS, runs_back
 from .chunks import Content
 from .container import Entry, Head, Spool
 from .layout import Layout
+from .recipes import Recipe
 from .records import PatchSummary
 
 _FREE = 4096  # bytes that the way back may add to any patch
-METHODS = {None: "identical", 0: "raw", 1: "sparse", 2: "dense", 3: "alone", TWO_WAYS: "two ways"}
+METHODS = {
+    None: "identical",
+    0: "raw",
+    1: "sparse",
+    2: "dense",
+    3: "alone",
+    TWO_WAYS: "two ways",
+    RECIPE: "recipe",
+}
 
 
 class Side(NamedTuple):
-    """One of the two models: its tensors, its layout, and whether that is the model's own."""
+    """One of the two models: its tensors, its layout, and whether that is the model's own.
+
+    `with_files` says that the layout has the files beside the weights.
+    """
 
     source: TensorSource
     layout: Layout
     is_native: bool
     shown: str
+    with_files: bool = False
 
 
 class Task(NamedTuple):
-    """One chunk: of a tensor of the target and its origin, or of a tensor of the base alone."""
+    """One chunk: of a tensor of the target and its origin, or of a tensor of the base alone.
+
+    What is of the base alone is only digested.
+    """
 
     info: TensorInfo
     origin: TensorInfo | None
     start: int
     stop: int
-    is_removed: bool = False
+    recipe: Recipe | None = None
+    is_of_base: bool = False
 
 
 class Coded(NamedTuple):
@@ -68,6 +85,7 @@ class Gathered:
         self._checks: dict[str, list[int]] = {name: [] for name in self._lengths}
         self._contents = Content(), Content()
         self._methods: Counter[str] = Counter()
+        self._recipes: dict[str, int] = {}
         self._digests = True
         self.is_reversible = True
         for side, content in zip((base, target), self._contents, strict=True):
@@ -78,11 +96,17 @@ class Gathered:
         """Add the next chunk."""
         info, origin = coded.task.info, coded.task.origin
         self._digests = self._digests and bool(coded.base or coded.target)
-        if coded.task.is_removed:
+        if coded.task.is_of_base:
             self._contents[0].add(info, coded.base)
             return
+        recipe = coded.task.recipe
+        if recipe and not coded.task.start:
+            data = recipe.to_bytes()
+            self._recipes[info.name] = len(data)
+            self._spool.add(data)
         if origin is not None:
-            self._contents[0].add(origin, coded.base)
+            if coded.base:
+                self._contents[0].add(origin, coded.base)
             self._checks[info.name].append(coded.before)
         self._contents[1].add(info, coded.target)
         data = self._chosen(coded)
@@ -92,7 +116,7 @@ class Gathered:
             self._spool.add(data)
             if origin is not None and not runs_back(data):
                 self.is_reversible = False
-        self._methods[METHODS[data[0] & 7 if data else None]] += 1
+        self._methods[METHODS[data[0] & METHOD if data else None]] += 1
 
     def _chosen(self, coded: Coded) -> bytes:
         """Choose the data that run backwards while all of them add no more than a tenth."""
@@ -114,8 +138,9 @@ class Gathered:
             digests[0],
             digests[1],
             base.layout.digest(),
-            base.layout if reversible and not same else None,
-            None if same else target.layout,
+            base.layout.without(target.layout) if reversible and not same else None,
+            None if same else target.layout.without(base.layout),
+            base.with_files or target.with_files,
         )
 
     def entries(self) -> list[Entry]:
@@ -125,7 +150,8 @@ class Gathered:
         for name, lengths in self._lengths.items():
             origin = self._origins[name]
             code = 0 if origin is None else 1 if origin == name else 2 + numbers[origin]
-            entries.append(Entry(name, code, lengths, self._checks[name]))
+            recipe = self._recipes.get(name, 0)
+            entries.append(Entry(name, code, recipe, lengths, self._checks[name]))
         return entries
 
     def summary(self, path: Path, removed: int, *, reversible: bool) -> PatchSummary:

@@ -13,6 +13,7 @@ from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 from difflens.models.opening import Model, open_input
 
+from .adapters import Adapter
 from .apply import apply_in_memory, run, write_model
 from .create import WAYS_BACK, make
 from .gathered import METHODS, Side
@@ -30,6 +31,8 @@ def create_patch(
     target: Model,
     path: PathText,
     *,
+    adapter: Model | None = None,
+    with_files: bool = False,
     way_back: str = "auto",
     digests: bool = True,
     threads: int | None = None,
@@ -40,15 +43,30 @@ def create_patch(
 
     A model is a path, a torch module, a mapping of names to arrays or an open model. `way_back`
     says whether the patch shall also turn the target into the base: `auto` (where that adds a tenth
-    at most), `always` or `never`. Without `digests` only checksums guard the models.
+    at most), `always` or `never`. Without `digests` only checksums guard the models. `adapter` is
+    one that was merged into the base to make the target: a patch that stores its matrices is small.
+    `with_files` adds the settings and tokenizers beside the weights of a folder.
     """
     if way_back not in WAYS_BACK:
         raise PatchError(path, f"way_back is {way_back!r}, expected one of {', '.join(WAYS_BACK)}")
     with ExitStack() as opened:
-        left = opened.enter_context(_side(base, format, limits))
-        right = opened.enter_context(_side(target, format, limits))
+        if with_files and not (isinstance(target, (str, PathLike)) and Path(target).is_dir()):
+            raise PatchError(path, "the target is no folder, which alone has files beside weights")
+        left = opened.enter_context(_side(base, format, limits, with_files=with_files))
+        right = opened.enter_context(_side(target, format, limits, with_files=with_files))
+        merged = None
+        if adapter is not None:
+            shown, source = open_input(adapter, None, limits)
+            opened.callback(source.close)
+            merged = Adapter(source, left.source, shown)
         return make(
-            left, right, Path(fspath(path)), way_back=way_back, threads=threads, digests=digests
+            left,
+            right,
+            Path(fspath(path)),
+            merged,
+            way_back=way_back,
+            threads=threads,
+            digests=digests,
         )
 
 
@@ -109,8 +127,8 @@ def compose_patches(
 ) -> PatchSummary:
     """Write the one patch that does what two do, one after the other."""
     with ExitStack() as opened:
-        left = opened.enter_context(_side(base, None, limits))
         one = opened.enter_context(_opened(first, limits))
+        left = opened.enter_context(_side(base, None, limits, with_files=one.head.with_files))
         two = opened.enter_context(_opened(second, limits))
         if one.head.target and two.head.base and one.head.target != two.head.base:
             raise PatchError(second, f"it does not follow {one.where}: that makes another model")
@@ -118,7 +136,7 @@ def compose_patches(
         last = _patched(two, middle, middle.layout, backwards=False)
         if last.layout is None:
             raise PatchError(second, "it does not show the files of its result")
-        right = Side(last, last.layout, True, two.where)
+        right = Side(last, last.layout, True, two.where, two.head.with_files)
         return make(
             left, right, Path(fspath(path)), way_back=way_back, threads=threads, digests=True
         )
@@ -164,8 +182,9 @@ def patched_model(
 ) -> Iterator[Patched]:
     """Open the model that a patch makes of its base, to be read chunk by chunk."""
     with ExitStack() as opened:
-        side = opened.enter_context(_side(base, format, limits))
         file = opened.enter_context(_opened(patch, limits))
+        files = file.head.with_files
+        side = opened.enter_context(_side(base, format, limits, with_files=files))
         _check_direction(file, reverse=reverse)
         yield _patched(file, side.source, side.layout, backwards=reverse)
 
@@ -179,6 +198,7 @@ def _patched(patch: PatchFile, source: Any, layout: Layout | None, *, backwards:
             reason = "it was made for another base: the header of the file differs"
             raise PatchError(patch.where, reason)
         made = layout
+    made = made.completed(layout, patch.where)
     infos = {name: place.info for name, place in made.places(patch.where, patch.limits).items()}
     inputs: Mapping[str, TensorInfo] = dict(source.tensors)
     base, target = (infos, inputs) if backwards else (inputs, infos)
@@ -195,12 +215,14 @@ def _check_direction(patch: PatchFile, *, reverse: bool) -> None:
 
 
 @contextmanager
-def _side(model: Model, form: str | None, limits: Limits) -> Iterator[Side]:
+def _side(
+    model: Model, form: str | None, limits: Limits, *, with_files: bool = False
+) -> Iterator[Side]:
     shown, source = open_input(model, form, limits)
     try:
         path = Path(model) if isinstance(model, (str, PathLike)) else None
-        layout, is_native = layout_of(source, path)
-        yield Side(source, layout, is_native, shown)
+        layout, is_native = layout_of(source, path, with_files=with_files)
+        yield Side(source, layout, is_native, shown, with_files)
     finally:
         source.close()
 

@@ -21,6 +21,7 @@ from .container import (
     STRONG,
     TARGET_LAYOUT,
     VERSION,
+    WITH_FILES,
     Head,
     is_own,
 )
@@ -74,13 +75,15 @@ class PatchFile:
         self._parse(Fields(_unpack(packed, size, outer), self.where))
 
     def _parse(self, fields: Fields) -> None:
-        flags = fields.number(15)
+        flags = fields.number(31)
         first, second = (fields.data(32 if flags & STRONG else 0) for _ in range(2))
         base_digest = fields.data(16)
         base = read_layout(fields) if flags & BASE_LAYOUT else None
         target = read_layout(fields) if flags & TARGET_LAYOUT else None
-        self.head = Head(bool(flags & REVERSIBLE), first, second, base_digest, base, target)
+        files = bool(flags & WITH_FILES)
+        self.head = Head(bool(flags & REVERSIBLE), first, second, base_digest, base, target, files)
         self.origins = [fields.number() for _ in range(fields.number(fields.left()))]
+        self.recipes = [fields.number() for _ in self.origins]
         self.lengths = [fields.number() for _ in range(fields.number(fields.left()))]
         if fields.left():
             raise fields.damaged("bytes follow its end")
@@ -94,11 +97,14 @@ class PatchFile:
     def places(
         self, names: Iterable[str], counts: Iterable[int]
     ) -> Iterator[list[tuple[str, int, int]]]:
-        """Yield, for every tensor in order, where its chunks are: tensor, first byte, end."""
+        """Yield, for every tensor in order, where its recipe and its chunks are.
+
+        Each place is a tensor of the patch, the first byte there and the end.
+        """
         lengths, small = iter(self.lengths), 0
         used: dict[str, int] = {}
-        for name, count in zip(names, counts, strict=True):
-            sizes = [next(lengths, -1) for _ in range(count)]
+        for name, recipe, count in zip(names, self.recipes, counts, strict=True):
+            sizes = [recipe, *(next(lengths, -1) for _ in range(count))]
             if -1 in sizes:
                 raise self.damaged("its lengths are too few")
             home, at = (name, 0) if is_own(name, sum(sizes)) else (SMALL, small)

@@ -68,6 +68,29 @@ static int check(const struct walks *walks, size_t n, struct kind kind, int way)
     return 0;
 }
 
+/* Any bits are predicted from, in buffers that end where the words do. */
+static void predict(struct kind from, struct kind to, size_t n)
+{
+    static const double factors[] = {1.0, 0.9999999f, -3.5, 1e300, 1e-300};
+    uint8_t *in = malloc(n * 8), *out = malloc(n * 8), *exact = malloc(n * (size_t)from.width);
+    double *left = malloc((n + 6) * 3 * sizeof *left), *right = malloc(21 * sizeof *right);
+    for (size_t i = 0; i < n * 8; i++) in[i] = (uint8_t)draw();
+    for (size_t i = 0; i < (n + 6) * 3; i++) left[i] = (double)(int64_t)draw() * 1e-20;
+    for (size_t i = 0; i < 21; i++) right[i] = factors[i % 5];
+    for (size_t f = 0; f < 5; f++) {
+        int times = from.width == to.width && from.mantissa == to.mantissa ? 3 : 1;
+        difflens_scale(in, out, n, from, to, factors[f], times, 0);
+        difflens_scale(out, exact, n, from, to, factors[f], times, 1);
+    }
+    memcpy(exact, in, n * (size_t)from.width);
+    difflens_add_product(exact, exact, n, from, 5, 7, left, right, 3, (int)(n & 1));
+    free(in);
+    free(out);
+    free(exact);
+    free(left);
+    free(right);
+}
+
 int main(void)
 {
     static const char *const names[] = {"baseline", "avx2", "avx512"};
@@ -76,6 +99,10 @@ int main(void)
                                         {2, 0, 0},   {1, 0, 0}};
     static const size_t sizes[] = {1, 2, 63, 64, 65, 130, 1000, 4096, 9001};
     difflens_start_codec();
+    for (size_t from = 0; from < 6; from++)
+        for (size_t to = 0; to < 6; to++)
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+                predict(kinds[from], kinds[to], sizes[s]);
     for (size_t l = 0; l < 3; l++) {
         const struct walks *walks = difflens_pick_walks(names[l]);
         if (!walks) continue;

@@ -15,7 +15,7 @@ CODEC = HERE.parents[2] / "src" / "difflens" / "measure" / "codec"
 @pytest.mark.long
 def test_the_sanitizers_see_nothing_in_good_chunks_and_damaged_ones(compiler, tmp_path):
     program = tmp_path / "drive"
-    names = ("codec", "sparse", "dense", "walk_baseline", "walk_avx2", "walk_avx512")
+    names = ("codec", "sparse", "dense", "predict", "walk_baseline", "walk_avx2", "walk_avx512")
     sources = [*(CODEC / f"{name}.c" for name in names), HERE / "drive.c"]
     command = [compiler, *STRICT, *WATCHED, f"-I{CODEC}", *sources, "-o", program]
     built = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -155,6 +155,13 @@ ptrdiff_t difflens_alone(const uint8_t *target, size_t n, struct kind, uint8_t *
 int difflens_undense(const struct walks *, const uint8_t *data, size_t size, const uint8_t *base,
                      uint8_t *out, size_t n, struct kind, int backwards);
 
+/* predict.c: what a recipe predicts. */
+void difflens_scale(const uint8_t *in, uint8_t *out, size_t n, struct kind from, struct kind to,
+                    double factor, int times, int backwards);
+void difflens_add_product(const uint8_t *in, uint8_t *out, size_t n, struct kind, uint64_t start,
+                          size_t columns, const double *left, const double *right, size_t rank,
+                          int rounded);
+
 uint32_t difflens_crc32c(const uint8_t *data, size_t size, uint32_t before);
 
 #endif

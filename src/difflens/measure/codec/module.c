@@ -110,6 +110,80 @@ static PyObject *crc32c(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLong(sum);
 }
 
+/* Words of floats only: how many, -1 with an error set. */
+static Py_ssize_t floats_of(Py_ssize_t size, struct kind kind)
+{
+    if (kind.exponent > 1 && kind.mantissa > 0 && (kind.exponent < 9 || kind.width == 8)) return words_of(size, kind);
+    PyErr_SetString(PyExc_ValueError, "only floats are predicted");
+    return -1;
+}
+
+static PyObject *scale(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_buffer in, out;
+    struct kind from, to;
+    double factor;
+    int times, backwards;
+    if (!PyArg_ParseTuple(args, "y*w*((iii)(iii))(di)p", &in, &out, &from.width, &from.mantissa,
+                          &from.exponent, &to.width, &to.mantissa, &to.exponent, &factor, &times,
+                          &backwards))
+        return NULL;
+    Py_ssize_t n = floats_of(in.len, backwards ? to : from);
+    Py_ssize_t m = n < 0 ? -1 : floats_of(out.len, backwards ? from : to);
+    if (n >= 0 && m >= 0 && n != m) {
+        PyErr_SetString(PyExc_ValueError, "the base has another size than the target");
+        m = -1;
+    }
+    if (n >= 0 && m >= 0) {
+        Py_BEGIN_ALLOW_THREADS
+        difflens_scale(in.buf, out.buf, (size_t)n, from, to, factor, times, backwards);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&in);
+    PyBuffer_Release(&out);
+    if (n < 0 || m < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *add_product(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_buffer in, out, left, right;
+    struct kind kind;
+    Py_ssize_t start, columns;
+    int rounded;
+    if (!PyArg_ParseTuple(args, "y*w*(iii)(nnp)(y*y*)", &in, &out, &kind.width, &kind.mantissa,
+                          &kind.exponent, &start, &columns, &rounded, &left, &right))
+        return NULL;
+    Py_ssize_t n = floats_of(in.len, kind), rank = 0;
+    int good = n >= 0;
+    if (good) {
+        Py_ssize_t rows = 0;
+        good = columns > 0 && columns <= PTRDIFF_MAX / 8 && start >= 0 && in.len == out.len
+               && right.len % (columns * 8) == 0
+               && !(((uintptr_t)left.buf | (uintptr_t)right.buf) % sizeof(double));
+        if (good) rank = right.len / 8 / columns;
+        good = good && rank > 0 && left.len % (rank * 8) == 0;
+        if (good) rows = left.len / 8 / rank;
+        /* the last element lies in row (start + n - 1) / columns, which must be one of ours */
+        good = good && start <= PTRDIFF_MAX - n && (!n || (start + n - 1) / columns < rows);
+        if (!good) PyErr_SetString(PyExc_ValueError, "the factors do not fit the tensor");
+    }
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS
+        difflens_add_product(in.buf, out.buf, (size_t)n, kind, (uint64_t)start, (size_t)columns,
+                             left.buf, right.buf, (size_t)rank, rounded);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&in);
+    PyBuffer_Release(&out);
+    PyBuffer_Release(&left);
+    PyBuffer_Release(&right);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"encode", encode, METH_VARARGS,
      "encode(base, target, (width, mantissa, exponent), back)\n\n"
@@ -117,6 +191,12 @@ static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS,
      "decode(data, base, out, (width, mantissa, exponent), backwards)\n\n"
      "Fill `out`; ValueError where the data are damaged."},
+    {"scale", scale, METH_VARARGS,
+     "scale(base, out, (kind, kind_of_out), (factor, times), backwards)\n\n"
+     "Fill `out` with the base times the factor, so many times; backwards with what it was."},
+    {"add_product", add_product, METH_VARARGS,
+     "add_product(base, out, kind, (start, columns, rounded), (left, right))\n\n"
+     "Fill `out` with elements from `start` on of a matrix plus the product of two."},
     {"crc32c", crc32c, METH_VARARGS, "crc32c(data, before=0)\n\nThe checksum of Castagnoli."},
     {NULL, NULL, 0, NULL},
 };

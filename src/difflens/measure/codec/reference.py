@@ -7,9 +7,10 @@ import numpy as np
 from difflens.core.crc32c import crc32c
 
 from . import dense, sparse
+from .predict import add_product, scale
 from .words import Buffer, Kind, words_of
 
-__all__ = ["NAME", "crc32c", "decode", "encode"]
+__all__ = ["NAME", "add_product", "crc32c", "decode", "encode", "scale"]
 
 NAME = "numpy"
 _RAW, _SPARSE, _DENSE, _ALONE = range(4)

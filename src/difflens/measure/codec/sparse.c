@@ -65,8 +65,8 @@ static int best_shift(const struct events *events, struct kind kind)
 
 struct scratch {
     struct events events;
-    uint32_t *gaps, *moved;
-    uint64_t *sizes;
+    uint32_t *gaps, *moved, *longer;
+    uint64_t *sizes, *rests;
     uint8_t *signs, *to;
 };
 
@@ -77,7 +77,9 @@ static void clear(struct scratch *s)
     free(s->events.classes);
     free(s->gaps);
     free(s->moved);
+    free(s->longer);
     free(s->sizes);
+    free(s->rests);
     free(s->signs);
     free(s->to);
 }
@@ -90,11 +92,13 @@ static int reserve(struct scratch *s, size_t most)
     s->events.classes = malloc(room);
     s->gaps = malloc(room * 4);
     s->moved = malloc(room * 4);
+    s->longer = malloc(room * 4);
     s->sizes = malloc(room * 8);
+    s->rests = malloc(room * 8);
     s->signs = malloc(room);
     s->to = malloc(room);
     return s->events.positions && s->events.gaps && s->events.classes && s->gaps
-           && s->moved && s->sizes && s->signs && s->to;
+           && s->moved && s->longer && s->sizes && s->rests && s->signs && s->to;
 }
 
 /* Sort the events by class; they stay in order within one. */
@@ -115,21 +119,25 @@ static void by_class(struct scratch *s, const uint8_t *base, const uint8_t *targ
     }
 }
 
-/* The elements whose class is another one in the target, with the class they have in the base. */
+static inline int class_of(uint64_t word, struct view view)
+{
+    int below = view.top - (int)(word >> view.kind.mantissa & (((uint64_t)1 << view.kind.exponent) - 1));
+    return (below < 0 ? 0 : below > CLASSES - 1 ? CLASSES - 1 : below) >> view.shift;
+}
+
+/* The elements whose class is another one in the target, with how far that is from the one they
+   have in the base. */
 static size_t list_moved(struct scratch *s, const uint8_t *target, struct view view)
 {
     size_t moved = 0;
     uint32_t next = 0;
-    uint64_t mask = ((uint64_t)1 << view.kind.exponent) - 1;
     if (!view.kind.exponent || view.shift == 4) return 0;
     for (size_t e = 0; e < s->events.count; e++) {
         uint32_t i = s->events.positions[e];
-        int below = view.top
-                    - (int)(load_word(target, i, view.kind.width) >> view.kind.mantissa & mask);
-        below = (below < 0 ? 0 : below > CLASSES - 1 ? CLASSES - 1 : below) >> view.shift;
-        if (below == s->events.classes[e]) continue;
+        int far = s->events.classes[e] - class_of(load_word(target, i, view.kind.width), view);
+        if (!far) continue;
         s->moved[moved] = i - next;
-        s->to[moved++] = s->events.classes[e];
+        s->to[moved++] = (uint8_t)(far < 0 ? -2 * far - 1 : 2 * far - 2);
         next = i + 1;
     }
     return moved;
@@ -162,29 +170,65 @@ static int golomb_parameter(const uint64_t *sizes, size_t m)
     return best;
 }
 
-static void put_sizes(struct writer *w, const struct scratch *s, int shift)
+static void put_golomb(struct writer *w, const uint64_t *sizes, size_t m, int k)
 {
-    int parameters[CLASSES];
+    for (size_t j = 0; j < m; j++) put(w, (sizes[j] - 1) & (((uint64_t)1 << k) - 1), k);
+    for (size_t j = 0; j < m; j++) put_unary(w, (uint32_t)length_of(((sizes[j] - 1) >> k) + 1) - 1);
+    for (size_t j = 0; j < m; j++) {
+        uint64_t rest = ((sizes[j] - 1) >> k) + 1;
+        int length = length_of(rest);
+        put(w, rest ^ (uint64_t)1 << (length - 1), length - 1);
+    }
+}
+
+/* List the changes of a class that are longer than one step: gaps, and their sizes less one. */
+static size_t list_longer(struct scratch *s, const uint64_t *sizes, size_t m)
+{
+    size_t count = 0;
+    uint32_t next = 0;
+    for (size_t j = 0; j < m; j++) {
+        if (sizes[j] == 1) continue;
+        s->longer[count] = (uint32_t)j - next;
+        s->rests[count++] = sizes[j] - 1;
+        next = (uint32_t)j + 1;
+    }
+    return count;
+}
+
+/* By how many steps: all changes of a class or, where that takes less, the longer ones listed. */
+static void put_sizes(struct writer *w, struct scratch *s, int shift)
+{
+    int parameters[CLASSES], listed[CLASSES], last = 0;
     const uint64_t *sizes = s->sizes;
     for (int c = 0; c < CLASSES >> shift; sizes += s->events.of_class[c++]) {
-        if (!s->events.of_class[c]) continue;
-        parameters[c] = golomb_parameter(sizes, s->events.of_class[c]);
+        uint32_t m = s->events.of_class[c];
+        listed[c] = 0;
+        if (!m) continue;
+        parameters[c] = golomb_parameter(sizes, m);
         put_few(w, parameters[c] >= 0, 1);
-        if (parameters[c] >= 0) put_few(w, (uint64_t)parameters[c], 6);
+        if (parameters[c] < 0) continue;
+        size_t count = list_longer(s, sizes, m);
+        int k = golomb_parameter(s->rests, count);
+        if (k < 0) k = 0;
+        listed[c] = golomb_bits(s->rests, count, k) + 16
+                    + rice_bits(s->longer, count, rice_parameter(s->longer, count))
+                    < golomb_bits(sizes, m, parameters[c]);
+        if (listed[c]) parameters[c] = k;
+        put_few(w, (uint64_t)listed[c], 1);
+        put_step(w, parameters[c] - last);
+        last = parameters[c];
     }
     sizes = s->sizes;
     for (int c = 0; c < CLASSES >> shift; sizes += s->events.of_class[c++]) {
         uint32_t m = s->events.of_class[c];
         if (!m || parameters[c] < 0) continue;
-        int k = parameters[c];
-        for (size_t j = 0; j < m; j++) put(w, (sizes[j] - 1) & (((uint64_t)1 << k) - 1), k);
-        for (size_t j = 0; j < m; j++)
-            put_unary(w, (uint32_t)length_of(((sizes[j] - 1) >> k) + 1) - 1);
-        for (size_t j = 0; j < m; j++) {
-            uint64_t rest = ((sizes[j] - 1) >> k) + 1;
-            int length = length_of(rest);
-            put(w, rest ^ (uint64_t)1 << (length - 1), length - 1);
+        if (!listed[c]) {
+            put_golomb(w, sizes, m, parameters[c]);
+            continue;
         }
+        size_t count = list_longer(s, sizes, m);
+        put_list(w, s->longer, count);
+        put_golomb(w, s->rests, count, parameters[c]);
     }
 }
 
@@ -219,7 +263,8 @@ static void write_sparse(struct writer *w, struct scratch *s, const uint8_t *tar
     put_sizes(w, s, view.shift);
     if (back != NEVER) {
         put_list(w, s->moved, moved);
-        for (size_t i = 0; i < moved; i++) put_few(w, s->to[i], 4);
+        for (size_t i = 0; i < moved; i++) put_unary(w, s->to[i] >> 1);
+        for (size_t i = 0; i < moved; i++) put_few(w, s->to[i] & 1, 1);
     }
     *is_back = back != NEVER;
     put_end(w);
@@ -303,15 +348,48 @@ static uint32_t *take_list(struct reader *r, size_t *count, size_t limit)
     return places;
 }
 
+static void take_golomb(struct reader *r, uint64_t *sizes, uint8_t *lengths, size_t m, int k)
+{
+    for (size_t j = 0; j < m && !r->bad; j++) sizes[j] = take(r, k);
+    for (size_t j = 0; j < m && !r->bad; j++) {
+        uint32_t length = take_unary(r);
+        if (length > 63) r->bad = 1;
+        lengths[j] = (uint8_t)(length & 63);
+    }
+    for (size_t j = 0; j < m && !r->bad; j++) {
+        uint64_t rest = take(r, lengths[j]) | (uint64_t)1 << lengths[j];
+        sizes[j] = ((rest - 1) << k | sizes[j]) + 1;
+    }
+}
+
+/* The sizes of listed changes; the others of the class are one step. */
+static void take_longer(struct reader *r, uint64_t *sizes, uint8_t *lengths, size_t m, int k,
+                        int *short_of_memory)
+{
+    size_t count;
+    uint32_t *at = take_list(r, &count, m);
+    uint64_t *rests = malloc(count * 8 + 8);
+    if (!rests || (count && !at)) *short_of_memory = 1;
+    if (!r->bad && !*short_of_memory) {
+        take_golomb(r, rests, lengths, count, k);
+        for (size_t j = 0; j < count && !r->bad; j++) sizes[at[j]] = rests[j] + 1;
+    }
+    free(at);
+    free(rests);
+}
+
 /* The sizes of all changes; NULL where each is one step. */
 static uint64_t *take_sizes(struct reader *r, const struct changes *changes, int *short_of_memory)
 {
-    int parameters[CLASSES], any = 0;
+    int parameters[CLASSES], listed[CLASSES] = {0}, any = 0, last = 0;
     uint32_t total = changes->starts[CLASSES];
     for (int c = 0; c < CLASSES; c++) {
         parameters[c] = -1;
         if (changes->starts[c + 1] == changes->starts[c] || !take_few(r, 1)) continue;
-        parameters[c] = (int)take_few(r, 6);
+        listed[c] = (int)take_few(r, 1);
+        parameters[c] = last += take_step(r);
+        if (last < 0 || last > 63) r->bad = 1;
+        if (r->bad) return NULL;
         any = 1;
     }
     if (!any || r->bad) return NULL;
@@ -319,36 +397,38 @@ static uint64_t *take_sizes(struct reader *r, const struct changes *changes, int
     uint8_t *lengths = malloc(total);
     if (!sizes || !lengths) *short_of_memory = 1;
     for (uint32_t j = 0; sizes && lengths && j < total; j++) sizes[j] = 1;
-    for (int c = 0; sizes && lengths && c < CLASSES; c++) {
+    for (int c = 0; sizes && lengths && c < CLASSES && !r->bad; c++) {
+        uint32_t start = changes->starts[c], m = changes->starts[c + 1] - start;
         if (parameters[c] < 0) continue;
-        int k = parameters[c];
-        for (uint32_t j = changes->starts[c]; j < changes->starts[c + 1] && !r->bad; j++)
-            sizes[j] = take(r, k);
-        for (uint32_t j = changes->starts[c]; j < changes->starts[c + 1] && !r->bad; j++) {
-            uint32_t length = take_unary(r);
-            if (length > 63) r->bad = 1;
-            lengths[j] = (uint8_t)(length & 63);
-        }
-        for (uint32_t j = changes->starts[c]; j < changes->starts[c + 1] && !r->bad; j++) {
-            uint64_t rest = take(r, lengths[j]) | (uint64_t)1 << lengths[j];
-            sizes[j] = ((rest - 1) << k | sizes[j]) + 1;
-        }
+        if (listed[c]) take_longer(r, sizes + start, lengths, m, parameters[c], short_of_memory);
+        else take_golomb(r, sizes + start, lengths, m, parameters[c]);
     }
     free(lengths);
     return sizes;
 }
 
+/* The list for going backwards. What it was made of, the target, shows the classes it starts from:
+   there they become those of the base. */
 static int take_moved(struct reader *r, struct changes *changes, uint32_t **at, uint8_t **to,
-                      size_t n, int shift)
+                      const uint8_t *target, size_t n, struct view view)
 {
     uint64_t before = r->at;
     *at = take_list(r, &changes->moved, n);
     if (!*at) return r->bad || r->at == before + 6;
     *to = malloc(changes->moved);
     if (!*to) return 0;
-    for (size_t i = 0; i < changes->moved; i++) {
-        (*to)[i] = (uint8_t)take_few(r, 4);
-        if ((*to)[i] >= CLASSES >> shift) r->bad = 1;
+    for (size_t i = 0; i < changes->moved && !r->bad; i++) {
+        uint32_t far = take_unary(r);
+        if (far >= CLASSES) r->bad = 1;
+        (*to)[i] = (uint8_t)(far & (CLASSES - 1));
+    }
+    for (size_t i = 0; i < changes->moved && !r->bad; i++) {
+        int far = (*to)[i] + 1, back = (int)take_few(r, 1);
+        if (!changes->backwards) continue;
+        int class = class_of(load_word(target, (*at)[i], view.kind.width), view)
+                    + (back ? -far : far);
+        if (class < 0 || class >= CLASSES >> view.shift) r->bad = 1;
+        (*to)[i] = (uint8_t)class;
     }
     changes->moved_at = *at;
     changes->moved_to = *to;
@@ -382,7 +462,7 @@ int difflens_unsparse(const struct walks *walks, const uint8_t *data, size_t siz
         }
         if (!r.bad) sizes = take_sizes(&r, &changes, &short_of_memory);
         if (!r.bad && !short_of_memory && can_go_back)
-            short_of_memory = !take_moved(&r, &changes, &at, &to, n, view.shift);
+            short_of_memory = !take_moved(&r, &changes, &at, &to, base, n, view);
         if (!backwards) changes.moved = 0;
         if (r.end - r.at >= 8) r.bad = 1;
         changes.ranks = ranks;

@@ -7,7 +7,7 @@ import numpy as np
 from .bits import Array, Reader, Words, Writer, lengths_of, log2, rice_parameter
 from .words import CLASSES, Kind, View, classes_of, orders, top_of, words_from
 
-_SPARSE = 1
+_SPARSE, _LONGEST = 1, 63
 _DAMAGED = "the chunk is damaged"
 
 
@@ -27,7 +27,7 @@ def encode(left: Words, right: Words, kind: Kind, back: int) -> bytes:
     gaps = []
     for c, places in enumerate(by_class):
         ranks = np.cumsum(classes == c)[places] - 1
-        gaps.append((np.diff(ranks, prepend=-1) - 1).astype(np.uint64))
+        gaps.append(_gaps(ranks))
     order = np.concatenate(by_class)
     spare = 64 - 8 * kind[0]
     shifted = (orders(right[order], kind) - orders(left[order], kind)) << np.uint64(spare)
@@ -76,19 +76,51 @@ def _put_ranks(writer: Writer, gaps: list[Array]) -> None:
 
 
 def _put_sizes(writer: Writer, by_class: list[Array]) -> None:
-    """Write by how many steps each change is, as exponential Golomb codes."""
-    parameters = [_golomb_parameter(each) for each in by_class]
-    for each, k in zip(by_class, parameters, strict=True):
+    """Write by how many steps: all changes of a class or, if that is less, the longer ones listed.
+
+    The sizes are those less one; they are exponential Golomb codes.
+    """
+    parameters, longer, last = [], [], 0
+    for each in by_class:
+        k, places = _golomb_parameter(each), None
         if len(each):
             writer.put(k >= 0, 1)
-            writer.put(max(k, 0), 6 if k >= 0 else 0)
-    for each, k in zip(by_class, parameters, strict=True):
         if k >= 0:
-            rests = (each >> np.uint64(k)) + np.uint64(1)
-            lengths = (lengths_of(rests) - 1).astype(np.uint64)
-            writer.put_all(each, k)
-            writer.put_unary(lengths)
-            writer.put_all(rests, lengths)
+            some = np.flatnonzero(each)
+            gaps, rests = _gaps(some), each[some] - np.uint64(1)
+            other = max(_golomb_parameter(rests), 0)
+            rice = rice_parameter(gaps)
+            listed = len(gaps) * (rice + 1) + int((gaps >> np.uint64(rice)).sum()) + 16
+            if listed + _golomb_bits(rests, other) < _golomb_bits(each, k):
+                k, places = other, some
+            writer.put(places is not None, 1)
+            writer.put_step(k - last)
+            last = k
+        parameters.append(k)
+        longer.append(places)
+    for each, k, places in zip(by_class, parameters, longer, strict=True):
+        if places is not None:
+            writer.put_list(_gaps(places))
+            _put_golomb(writer, each[places] - np.uint64(1), k)
+        elif k >= 0:
+            _put_golomb(writer, each, k)
+
+
+def _gaps(places: Words) -> Array:
+    return (np.diff(places, prepend=-1) - 1).astype(np.uint64)
+
+
+def _put_golomb(writer: Writer, sizes: Array, k: int) -> None:
+    rests = (sizes >> np.uint64(k)) + np.uint64(1)
+    lengths = (lengths_of(rests) - 1).astype(np.uint64)
+    writer.put_all(sizes, k)
+    writer.put_unary(lengths)
+    writer.put_all(rests, lengths)
+
+
+def _golomb_bits(sizes: Array, k: int) -> int:
+    rests = (sizes >> np.uint64(k)) + np.uint64(1)
+    return len(sizes) * (k + 1) + 2 * int((lengths_of(rests) - 1).sum())
 
 
 def _golomb_parameter(sizes: Array) -> int:
@@ -96,18 +128,15 @@ def _golomb_parameter(sizes: Array) -> int:
     if not sizes.any():
         return -1
     middle = int(lengths_of(sizes).sum()) // len(sizes)
-
-    def cost(k: int) -> int:
-        rests = (sizes >> np.uint64(k)) + np.uint64(1)
-        return len(sizes) * (k + 1) + 2 * int((lengths_of(rests) - 1).sum())
-
-    return min(range(max(middle - 2, 0), min(middle, 63) + 1), key=cost)
+    return min(range(max(middle - 2, 0), min(middle, 63) + 1), key=lambda k: _golomb_bits(sizes, k))
 
 
 def _put_moved(writer: Writer, changed: Words, left: Words, right: Words) -> None:
     moved = changed[left[changed] != right[changed]]
-    writer.put_list((np.diff(moved, prepend=-1) - 1).astype(np.uint64))
-    writer.put_all(left[moved].astype(np.uint64), 4)
+    writer.put_list(_gaps(moved))
+    far = left[moved] - right[moved]
+    writer.put_unary((np.abs(far) - 1).astype(np.uint64))
+    writer.put_all((far < 0).astype(np.uint64), 1)
 
 
 def decode(data: bytes, base: Words, kind: Kind, backwards: bool) -> Words:
@@ -126,12 +155,16 @@ def decode(data: bytes, base: Words, kind: Kind, backwards: bool) -> Words:
     steps = _take_sizes(reader, [len(each) for each in ranks])
     classes = classes_of(base, view)
     if can_go_back:
-        moved = reader.take_list(n)
-        shown = reader.take_all(len(moved), 4)
-        if (shown >= CLASSES >> shift).any():
+        moved = reader.take_list(n).astype(np.int64)
+        far = reader.take_unary(len(moved)).astype(np.int64) + 1
+        far = np.where(reader.take_all(len(moved), 1) > 0, -far, far)
+        if (np.abs(far) > CLASSES).any():
             raise ValueError(_DAMAGED)
         if backwards:
-            classes[moved.astype(np.int64)] = shown
+            far += classes[moved]
+            if (far < 0).any() or (far >= CLASSES >> shift).any():
+                raise ValueError(_DAMAGED)
+            classes[moved] = far
     reader.check_end()
     places = []
     for c, each in enumerate(ranks):
@@ -169,16 +202,31 @@ def _take_ranks(reader: Reader, used: int, n: int) -> list[Array]:
 
 def _take_sizes(reader: Reader, counts: list[int]) -> Array:
     """Return by how many steps each change is."""
-    parameters = [reader.read(6) if count and reader.read(1) else -1 for count in counts]
+    parameters, last = [], 0
+    for count in counts:
+        has_sizes = count > 0 and reader.read(1) > 0
+        listed = reader.read(1) if has_sizes else 0
+        if has_sizes:
+            last += reader.take_step()
+            if not 0 <= last <= _LONGEST:
+                raise ValueError(_DAMAGED)
+        parameters.append((last if has_sizes else -1, listed))
     parts = []
-    for count, k in zip(counts, parameters, strict=True):
-        if k < 0:
-            parts.append(np.ones(count, np.uint64))
-            continue
-        low = reader.take_all(count, k)
-        lengths = reader.take_unary(count)
-        if (lengths > 63).any():
-            raise ValueError(_DAMAGED)
-        rests = reader.take_all(count, lengths.astype(np.int64)) | np.uint64(1) << lengths
-        parts.append(((rests - np.uint64(1)) << np.uint64(k) | low) + np.uint64(1))
+    for count, (k, listed) in zip(counts, parameters, strict=True):
+        sizes = np.ones(count, np.uint64)
+        if listed:
+            places = reader.take_list(count).astype(np.int64)
+            sizes[places] = _take_golomb(reader, len(places), k) + np.uint64(1)
+        elif k >= 0:
+            sizes = _take_golomb(reader, count, k)
+        parts.append(sizes)
     return np.concatenate(parts)
+
+
+def _take_golomb(reader: Reader, count: int, k: int) -> Array:
+    low = reader.take_all(count, k)
+    lengths = reader.take_unary(count)
+    if (lengths > _LONGEST).any():
+        raise ValueError(_DAMAGED)
+    rests = reader.take_all(count, lengths.astype(np.int64)) | np.uint64(1) << lengths
+    return ((rests - np.uint64(1)) << np.uint64(k) | low) + np.uint64(1)

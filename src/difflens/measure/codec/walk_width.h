@@ -66,43 +66,68 @@ TARGET static int OF(find)(const void *base, const void *target, size_t n, struc
     return 1;
 }
 
+/* Most blocks have no change in most classes: four at a time are counted, and then passed over. */
 TARGET static int OF(apply)(const void *base, void *out, size_t n, struct view view,
                             const struct changes *changes)
 {
+    enum { GROUP = 256 };
+    const uint8_t *from = base;
     WORD words[64];
-    uint8_t classes[64];
+    uint8_t classes[GROUP];
     uint32_t next[CLASSES], seen[CLASSES] = {0}, index[CLASSES];
-    const int used = CLASSES >> view.shift;
+    int active[CLASSES], used = 0;
     const struct kind kind = {(int)sizeof(WORD), view.kind.mantissa, view.kind.exponent};
     size_t moved = 0, left = changes->starts[CLASSES];
     for (int c = 0; c < CLASSES; c++) {
         index[c] = changes->starts[c];
-        next[c] = index[c] < changes->starts[c + 1] ? changes->ranks[index[c]] : UINT32_MAX;
+        if (index[c] == changes->starts[c + 1]) continue;
+        if (c >= CLASSES >> view.shift) return 0;
+        next[c] = changes->ranks[index[c]];
+        active[used++] = c;
     }
     memmove(out, base, n * sizeof(WORD));
-    for (size_t start = 0; start < n && left; start += 64) {
-        size_t count = OF(fetch)(base, start, n, words);
-        OF(block)(words, view, classes);
-        for (size_t i = count; i < 64; i++) classes[i] = 0xFF;
-        for (; moved < changes->moved && changes->moved_at[moved] < start + 64; moved++)
+    for (size_t start = 0; start < n && left; start += GROUP) {
+        size_t count = n - start < GROUP ? n - start : GROUP;
+        for (size_t at = 0; at < count; at += 64) {
+            OF(fetch)(from, start + at, n, words);
+            OF(block)(words, view, classes + at);
+        }
+        memset(classes + count, 0xFF, GROUP - count);
+        for (; moved < changes->moved && changes->moved_at[moved] < start + GROUP; moved++)
             classes[changes->moved_at[moved] - start] = changes->moved_to[moved];
-        for (int c = 0; c < used; c++) {
-            uint64_t mask = EQUAL(classes, (char)c);
-            uint32_t after = seen[c] + (uint32_t)__builtin_popcountll(mask);
-            while (next[c] < after) {
-                size_t i = SELECT(mask, next[c] - seen[c]);
-                size_t j = index[c]++;
-                uint64_t steps = changes->sizes ? changes->sizes[j] : 1;
-                if ((changes->signs[j >> 3] >> (j & 7) & 1) != changes->backwards)
-                    steps = 0 - steps;
-                uint64_t order = order_of(words[i], kind) + steps;
-                WORD word = (WORD)word_at(order & mask_of(kind.width), kind);
-                memcpy((uint8_t *)out + (start + i) * sizeof(WORD), &word, sizeof(WORD));
-                left--;
-                next[c] = index[c] < changes->starts[c + 1] ? changes->ranks[index[c]]
-                                                            : UINT32_MAX;
+        for (int a = 0; a < used; a++) {
+            const int c = active[a];
+            uint64_t masks[4];
+            uint32_t after = seen[c];
+            for (int b = 0; b < 4; b++) {
+                masks[b] = EQUAL(classes + 64 * b, (char)c);
+                after += (uint32_t)__builtin_popcountll(masks[b]);
+            }
+            if (next[c] >= after) {
+                seen[c] = after;
+                continue;
+            }
+            uint32_t before = seen[c];
+            for (int b = 0; b < 4; b++) {
+                uint32_t end = before + (uint32_t)__builtin_popcountll(masks[b]);
+                while (next[c] < end) {
+                    size_t i = start + 64 * (size_t)b + SELECT(masks[b], next[c] - before);
+                    size_t j = index[c]++;
+                    uint64_t steps = changes->sizes ? changes->sizes[j] : 1;
+                    if ((changes->signs[j >> 3] >> (j & 7) & 1) != changes->backwards)
+                        steps = 0 - steps;
+                    WORD word;
+                    memcpy(&word, from + i * sizeof(WORD), sizeof(WORD));
+                    word = (WORD)word_at((order_of(word, kind) + steps) & mask_of(kind.width), kind);
+                    memcpy((uint8_t *)out + i * sizeof(WORD), &word, sizeof(WORD));
+                    left--;
+                    next[c] = index[c] < changes->starts[c + 1] ? changes->ranks[index[c]]
+                                                                : UINT32_MAX;
+                }
+                before = end;
             }
             seen[c] = after;
+            if (index[c] == changes->starts[c + 1]) active[a--] = active[--used];
         }
     }
     return !left;
