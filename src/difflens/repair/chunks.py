@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.dtypes import BITS
 from difflens.core.errors import ChangedWhileReading
 from difflens.core.records import TensorInfo
@@ -67,6 +68,12 @@ def read_range(source: Readable, name: str, start: int, stop: int, view: memoryv
     if got != stop - start:
         raise ChangedWhileReading(name, f"{stop - start} bytes expected, {got} came")
     return view
+
+
+def read_whole(source: Readable, info: TensorInfo, buffers: ThreadBuffers) -> Iterator[memoryview]:
+    """Yield the bytes of a tensor chunk by chunk; each is good until the next."""
+    for start, stop in chunks_of(info):
+        yield read_range(source, info.name, start, stop, buffers.get("whole", stop - start))
 
 
 def digest(data: bytes | memoryview) -> bytes:

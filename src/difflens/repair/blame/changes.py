@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.errors import BlameError
 from difflens.core.protocols import TensorSource
 from difflens.core.records import Pair, TensorInfo
@@ -14,7 +15,9 @@ from difflens.diffs.pairing import pair
 from difflens.engines.threads import Threads
 from difflens.models.folders.listing import describe_folder_files
 
-from ..chunks import chunks_of, read_chunk
+from ..chunks import read_whole
+
+_buffers = ThreadBuffers()
 
 
 class Change(NamedTuple):
@@ -87,8 +90,8 @@ def _digest(source: TensorSource, info: TensorInfo | None) -> str:
     if info is None:
         return ""
     total = hashlib.blake2b(digest_size=16)
-    for start, stop in chunks_of(info):
-        total.update(read_chunk(source, info.name, start, stop))
+    for part in read_whole(source, info, _buffers):
+        total.update(part)
     return total.hexdigest()
 
 

@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 
-from ..chunks import chunks_of, read_chunk
+from ..chunks import chunks_of, read_range, read_whole
 from .changes import Change, Changes
 from .pieces import Piece, Selection
 
-_OWN = 2  # a buffer that who asks for the bytes does not read into
 _AT_ONCE = 1 << 18  # bytes that are put together at a time
+
+_buffers = ThreadBuffers()
 
 
 class Hybrid(NamedTuple):
@@ -67,12 +69,13 @@ class Models(NamedTuple):
     def read(self, change: Change | None, name: str, piece: Piece | None) -> Iterator[memoryview]:
         """Yield the bytes of one tensor of a hybrid, in order; each is good until the next."""
         if change is None or piece is None:
-            yield from _all_of(self.bad, self.bad.tensors[name])
+            yield from read_whole(self.bad, self.bad.tensors[name], _buffers)
         elif piece.axis is None and change.good:
-            yield from _all_of(self.good, change.good)
+            yield from read_whole(self.good, change.good, _buffers)
         elif change.good and change.bad:
             for start, stop in chunks_of(change.bad):
-                data = read_chunk(self.bad, change.bad.name, start, stop, 0)
+                view = _buffers.get("bad", stop - start)
+                data = read_range(self.bad, change.bad.name, start, stop, view)
                 self.overlay(change, piece, start, stop, data)
                 yield data
 
@@ -89,7 +92,8 @@ class Models(NamedTuple):
         chosen = np.zeros(shape[piece.axis], bool)
         for first, last in piece.spans:
             chosen[first:last] = True
-        read = read_chunk(self.good, change.good.name, start, stop, _OWN)
+        view = _buffers.get("good", stop - start)
+        read = read_range(self.good, change.good.name, start, stop, view)
         theirs = np.frombuffer(read, np.uint8)
         ours = np.frombuffer(data, np.uint8)
         for first in range(start, stop, _AT_ONCE):
@@ -97,11 +101,6 @@ class Models(NamedTuple):
             mask = chosen[np.arange(first, last) // unit % len(chosen)]
             part = slice(first - start, last - start)
             ours[part][mask] = theirs[part][mask]
-
-
-def _all_of(source: TensorSource, info: TensorInfo) -> Iterator[memoryview]:
-    for start, stop in chunks_of(info):
-        yield read_chunk(source, info.name, start, stop)
 
 
 class HybridSource:

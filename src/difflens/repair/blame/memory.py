@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.dtypes import BY_NUMPY_NAME
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 from difflens.models.opening import Module, flatten
 
-from ..chunks import chunks_of, read_chunk
+from ..chunks import read_whole
 from .hybrids import Hybrid, Models
 from .pieces import Piece, Selection
 
@@ -61,11 +62,11 @@ def arrays_of(source: TensorSource, model: Any) -> dict[str, Any]:
     arrays = _arrays(model)
     if arrays is not None:
         return {name: _copy(array) for name, array in arrays.items()}
-    found = {}
+    found, buffers = {}, ThreadBuffers()
     for name, info in source.tensors.items():
-        data = bytearray().join(
-            bytes(read_chunk(source, name, start, stop)) for start, stop in chunks_of(info)
-        )
+        data = bytearray()
+        for part in read_whole(source, info, buffers):
+            data += part
         found[name] = _decoded(data, info)
     return found
 
