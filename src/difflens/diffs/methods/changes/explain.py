@@ -106,9 +106,20 @@ def _settle_rounding(moved: list[Tensor]) -> None:
     mode = votes.most_common(1)[0][0] if votes else _leaning([each for each, _ in lossy])
     for tensor, part in lossy:
         numbers = part.numbers | {"rounding": mode}
-        tensor.parts[tensor.parts.index(part)] = part._replace(
-            key=(*part.key[:3], mode), numbers=numbers
-        )
+        key = (*part.key[:3], mode, *part.key[4:])
+        tensor.parts[tensor.parts.index(part)] = part._replace(key=key, numbers=numbers)
+    _join_exact(moved)
+
+
+def _join_exact(moved: list[Tensor]) -> None:
+    """Count tensors that a cast left as they were with those that the same cast moved."""
+    casts = [(each, part) for each in moved for part in each.parts if part.kind == "cast"]
+    others = {part.key[:3]: part for _, part in casts if not part.numbers["lossless"]}
+    for tensor, part in casts:
+        other = others.get(part.key[:3])
+        if other is not None and part.numbers["lossless"]:
+            joined = part._replace(key=other.key, numbers=other.numbers)
+            tensor.parts[tensor.parts.index(part)] = joined
 
 
 def _leaning(tensors: list[Tensor]) -> str | None:

@@ -82,9 +82,14 @@ def cast(tensor: Tensor, energy: float) -> Part:
     how = tensor.edits.rounding if tensor.edits and tensor.edits.rounding else "nearest"
     rounding = how if lossy else None
     numbers = {
-        "from": before, "to": to, "stored": after, "rounding": rounding, "lossless": not lossy,
-    }  # fmt: skip
-    return Part("cast", (before, to, after, rounding), numbers, energy)
+        "from": before,
+        "to": to,
+        "stored": after,
+        "rounding": rounding,
+        "lossless": not (lossy or energy),
+        "undone": not lossy and energy > 0,  # the left is the right rounded
+    }
+    return Part("cast", (before, to, after, rounding, numbers["undone"]), numbers, energy)
 
 
 def _scheme(tensor: Tensor) -> Part | None:
