@@ -111,7 +111,8 @@ def _is_as_far(tensor: Tensor, bits: float) -> bool:
 def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
     """Let tensors that the scheme of most explains have that one; return those newly named."""
     known = list(tensors)
-    grids = Counter(Grid(*part.key) for each in known for part in each.parts if part.kind == kind)
+    named = [part for each in known for part in each.parts if part.kind in {kind, "palette"}]
+    grids = Counter(Grid(*part.key) for part in named)
     if sum(grids.values()) < 2:
         return []
     open_ = [each for each in known if not each.parts or each.parts[0].kind in _GRIDS]
@@ -202,7 +203,7 @@ def _find(
     groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
     if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
         return grid
-    return _palette(some, rows) if only is None else None
+    return _palette(some, rows, only) if only is None or only.scheme == "palette" else None
 
 
 def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
@@ -300,10 +301,12 @@ def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
     return bool(bits.sum() > BAR and useful.mean() > 0.5)
 
 
-def _palette(some: NDArray[Any], rows: NDArray[Any]) -> Grid | None:
-    """Are there few values in all, wherever they lie?"""
+def _palette(some: NDArray[Any], rows: NDArray[Any], only: Grid | None) -> Grid | None:
+    """Are there few values in all, wherever they lie, or just as many as in other tensors?"""
     import numpy as np
 
+    if only is not None:
+        return only if len(np.unique(rows)) == only.group else None
     if rows.size < 16 * len(np.unique(some)):
         return None
     colours = len(np.unique(rows))
