@@ -56,7 +56,7 @@ _COUNTS = ("layers_changed", "layers", "frozen", "rounding_only")
         "rank_fraction": Threshold(
             0.5,
             "part of the numbers that moved that the factors of a low rank hold at most,"
-            " where no gap after it shows that it is all",
+            " where more than rounding is left, or no gap follows it",
         ),
         "rank_energy": Threshold(
             0.9, "part of ‖d‖² a low rank holds over noise that is no rounding"

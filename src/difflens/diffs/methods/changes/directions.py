@@ -167,7 +167,7 @@ def _read(tensor: Tensor, spectrum: DeltaSpectrum | None) -> Reading | None:
     if held < (_MOST if explained and sure else tensor.change.answer["rank_energy"]):
         return None
     most = float(tensor.change.answer["rank_fraction"]) * highest(tensor)
-    if not (sure or (explained and rank <= most)):
+    if not (explained or sure) or (rank > most and not (explained and sure)):
         return None
     if not sure:  # what barely stands out may be noise
         rank = sum(value >= _GAP * edge for value in spectrum.values[:rank])
