@@ -299,3 +299,12 @@ def test_bytes_with_scales_and_zero_points_are_a_grid(groups):
     assert record["numbers"]["bits"] == 8
     assert record["numbers"]["group"] == groups
     assert record["text"].startswith(f"weights quantised to uint8 scaled by {groups}: 1 of")
+
+
+def test_a_high_rank_beside_more_than_rounding_is_none():
+    def merge(value):
+        random = np.random.default_rng(value.size)
+        noise = random.normal(0, 1e-5 * value.std(), value.shape)
+        return adapted(30, 0.3)(value) + noise
+
+    assert kinds(MODEL, changed(MODEL, merge, "0.self_attn.q_proj.weight")) == ["trained"]
