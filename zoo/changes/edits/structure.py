@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..model import Array, Model, as_float, like
-from ..pairs import Edit, Edited, Expected
+from ..pairs import Edit, Edited, Expected, Wanted
 from .order import Place
 
 
@@ -102,12 +102,17 @@ def prune_units(*places: Place, keep: float, what: str, unit: int = 1) -> Edit:
         expected = Expected(
             "pruned_structurally",
             frozenset(name for name, _ in places),
-            {"what": _words(what), "from": before, "to": after},
+            {"what": _words(what), "from": _of(before, unit), "to": _of(after, unit)},
             vague=("reshaped",),
         )
         return Edited(model._replace(tensors=tensors), (expected,))
 
     return edit
+
+
+def _of(number: int, size: int) -> Wanted:
+    """Heads may be counted by their rows: not every model says how many are one head."""
+    return number if size == 1 else frozenset({str(number), str(number * size)})
 
 
 def _words(what: str) -> frozenset[str]:

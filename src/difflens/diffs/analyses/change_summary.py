@@ -54,7 +54,9 @@ _COUNTS = ("layers_changed", "layers", "frozen", "rounding_only")
         "row_fraction": Threshold(0.25, "up to this part of its rows a matrix was edited by row"),
         "edited_matrices": Threshold(6, "changes of rank one in more matrices are no edit of rows"),
         "rank_fraction": Threshold(
-            0.5, "part of the numbers that moved that the factors of a low rank hold at most"
+            0.5,
+            "part of the numbers that moved that the factors of a low rank hold at most,"
+            " where more than rounding is left, or no gap follows it",
         ),
         "rank_energy": Threshold(
             0.9, "part of ‖d‖² a low rank holds over noise that is no rounding"

@@ -41,7 +41,7 @@ OPAQUE_BLOCKS: dict[str, tuple[int, int]] = {
 }
 _PLAIN = {"qint8": 1, "quint8": 1, "qint32": 4, "complex32": 4}
 _GROUPED = re.compile(r"(GPTQ|AWQ|compressed-tensors) int([0-9]+)(?: g([0-9]+))?")
-_SCALED = re.compile(r"(int8|F8_\w+) scaled by (tensor|row|blocks of ([0-9]+)x([0-9]+))")
+_SCALED = re.compile(r"(u?int8|F8_\w+) scaled by (tensor|row|blocks of ([0-9]+)x([0-9]+))")
 _ADAPTED = re.compile(r"(\w+) \+ (?:LoRA|DoRA) rank ([0-9]+)")
 
 

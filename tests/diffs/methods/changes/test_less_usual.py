@@ -237,3 +237,74 @@ def test_eight_bit_floats_keep_their_name():
     right = stored(MODEL, ml_dtypes.float8_e4m3fn)
 
     assert kinds(MODEL, right) == ["cast"]
+
+
+@pytest.mark.parametrize("rank", [20, 40])
+def test_an_exact_rank_is_low_as_long_as_its_factors_are_smaller(rank):
+    (record,) = answer(MODEL, changed(MODEL, adapted(rank), "0.self_attn.q_proj.weight"))["changes"]
+
+    assert (record["kind"], record["numbers"]["rank"]) == ("low_rank", rank)
+
+
+def test_small_tensors_have_the_palette_of_the_others():
+    def shared(value):
+        ends = np.quantile(value, np.linspace(0, 1, 65))
+        places = np.clip(np.searchsorted(ends, value) - 1, 0, 63)
+        return ((ends[:-1] + ends[1:]) / 2)[places]
+
+    left = {f"{name}.weight": MODEL[UP][:rows] for name, rows in (("a", 96), ("b", 80), ("c", 8))}
+    (record,) = answer(left, changed(left, shared, "weight"))["changes"]
+
+    assert record["kind"] == "palette"
+    assert record["tensors"] == 3
+
+
+def test_single_elements_that_moved_alike_share_no_factor():
+    left = MODEL | {"a.bias": np.array([0.5], "f4"), "b.bias": np.array([0.25], "f4")}
+    right = left | {"a.bias": np.array([0.512], "f4"), "b.bias": np.array([0.2565], "f4")}
+
+    assert "scaled" not in kinds(left, right)
+
+
+def test_experts_and_their_router_in_another_order_compute_the_same():
+    random = np.random.default_rng(4)
+    stem = "model.layers.0.mlp"
+    experts = {
+        f"{stem}.gate.weight": random.normal(size=(6, 96)).astype("f4"),
+        f"{stem}.experts.gate_up_proj": random.normal(size=(6, 64, 96)).astype("f4"),
+        f"{stem}.experts.down_proj": random.normal(size=(6, 96, 32)).astype("f4"),
+    }
+    order = np.array([3, 0, 5, 1, 2, 4])
+
+    right = MODEL | {name: value[order] for name, value in experts.items()}
+
+    assert kinds(MODEL | experts, right) == ["permuted"]
+
+
+@pytest.mark.parametrize("groups", ["row", "tensor"])
+def test_bytes_with_scales_and_zero_points_are_a_grid(groups):
+    value = MODEL[UP]
+    size = value.size if groups == "tensor" else value.shape[1]
+    rows = value.reshape(-1, size)
+    low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
+    scale = (high - low) / np.float32(255)
+    zero = np.rint(-low / scale)
+    codes = np.clip(np.rint(rows / scale) + zero, 0, 255).astype(np.uint8)
+    beside = {f"{UP}_scale": scale.astype("f4"), f"{UP}_zero_point": zero.astype(np.uint8)}
+    right = MODEL | {UP: codes.reshape(value.shape)} | beside
+
+    (record,) = answer(MODEL, right)["changes"]
+
+    assert record["kind"] == "quantised"
+    assert record["numbers"]["bits"] == 8
+    assert record["numbers"]["group"] == groups
+    assert record["text"].startswith(f"weights quantised to uint8 scaled by {groups}: 1 of")
+
+
+def test_a_high_rank_beside_more_than_rounding_is_none():
+    def merge(value):
+        random = np.random.default_rng(value.size)
+        noise = random.normal(0, 1e-5 * value.std(), value.shape)
+        return adapted(30, 0.3)(value) + noise
+
+    assert kinds(MODEL, changed(MODEL, merge, "0.self_attn.q_proj.weight")) == ["trained"]

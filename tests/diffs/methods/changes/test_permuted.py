@@ -68,3 +68,17 @@ def test_a_model_drawn_anew_is_not_called_a_reordering():
     found = told(decoder(width=64), decoder(width=64, seed=1))
 
     assert found["patterns"] == ["reinitialised"]
+
+
+@pytest.mark.parametrize("way", ["rows", "columns", "turned"])
+def test_tensors_that_are_too_large_to_be_read_whole_are_no_failure(monkeypatch, way):
+    values = weights(40, 40)
+    order = np.random.default_rng(2).permutation(40)
+    other = {"rows": values[order], "columns": values[:, order], "turned": values.T.copy()}[way]
+    small = told({"a.weight": values}, {"a.weight": other})["patterns"]
+    monkeypatch.setattr("difflens.measure.values.LARGEST", 2000)
+
+    patterns = told({"a.weight": values}, {"a.weight": other})["patterns"]
+
+    assert small == [{"turned": "transposed"}.get(way, "permuted")]
+    assert patterns == (["permuted"] if way == "rows" else ["reinitialised"])

@@ -39,8 +39,8 @@ def test_the_rank_of_a_merged_lora_is_found(rank, dtype):
     )
 
 
-def test_a_rank_beyond_a_quarter_is_not_low():
-    other = changed(MODEL, adapted(40), "q_proj.weight")
+def test_a_rank_whose_factors_are_no_smaller_than_the_change_is_not_low():
+    other = changed(MODEL, adapted(70), "q_proj.weight")
 
     assert told(MODEL, other).fields["patterns"] == ["mixed"]
 

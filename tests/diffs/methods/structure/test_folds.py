@@ -118,3 +118,59 @@ def test_a_direction_that_took_the_place_of_the_weight_was_not_multiplied_out():
     right = {"a.weight": left["a.weight_v"], "a.bias": left["a.bias"], "b.weight": left["b.weight"]}
 
     assert "weight_norm_folded" not in kinds(left, right)
+
+
+PADDLE = {"weight": "w_0", "bias": "b_0", "running_mean": "w_1", "running_var": "w_2"}
+KERAS = {
+    "weight": "gamma:0",
+    "bias": "beta:0",
+    "running_mean": "moving_mean:0",
+    "running_var": "moving_variance:0",
+}
+
+
+def as_paddle(model):
+    """Name tensors as Paddle's exporter does, each with a number behind it."""
+    names = {}
+    for at, (name, value) in enumerate(model.items()):
+        module, _, part = name.rpartition(".")
+        names[f"{module}.{PADDLE.get(part, part)}_deepcopy_{at}"] = value
+    return names
+
+
+def as_keras(model):
+    """Put the outputs of convolutions last, and name tensors as Keras does."""
+    names = {}
+    for name, value in model.items():
+        module, _, part = name.rpartition(".")
+        if "bn" in module:
+            names[f"{module}.{module}_1.{KERAS.get(part, part)}"] = value
+        elif value.ndim == 4:
+            kernel = np.ascontiguousarray(value.transpose(2, 3, 1, 0))
+            names[f"{module}.{module}_1.kernel:0"] = kernel
+        else:
+            names[f"{module}.{module}_1.{part}:0"] = value
+    return names
+
+
+@pytest.mark.parametrize("renamed", [as_paddle, as_keras])
+@pytest.mark.parametrize("bias", [True, False])
+def test_batch_norms_of_other_libraries_are_explained(renamed, bias):
+    model = {k: v for k, v in network(bias=bias).items() if "batches" not in k}
+    left, right = renamed(model), fused(model)
+    right = {
+        name: value
+        for name, value in renamed(right | {k: v for k, v in model.items() if "bn" in k}).items()
+        if "bn" not in name
+    }
+    after = {name.partition("_deepcopy")[0]: value for name, value in right.items()}
+    right = {
+        next((old for old in left if old.partition("_deepcopy")[0] == name), name): value
+        for name, value in after.items()
+    }
+
+    (record,) = found(left, right)
+
+    assert record.kind == "norms_folded"
+    assert record.numbers == {"what": "batch norm", "folded": 2}
+    assert len(record.names) == 12

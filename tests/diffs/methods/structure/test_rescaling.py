@@ -135,3 +135,21 @@ def test_factors_that_do_not_undo_each_other_are_not_explained():
 
 def test_a_cast_alone_moves_no_factor():
     assert kinds(MODEL, cast(MODEL)) == []
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_gains_folded_into_stacked_experts_are_explained(axis):
+    random = np.random.default_rng(3)
+    experts = "model.layers.0.mlp.experts.gate_up_proj"
+    norm = "model.layers.0.post_attention_layernorm.weight"
+    shape = (6, 64, 48) if axis == 1 else (6, 48, 64)
+    stack = random.normal(size=shape).astype(np.float32)
+    gain = factors(64)
+    wide = gain[:, None] if axis == 1 else gain
+    left = MODEL | {experts: stack, norm: gain}
+    right = left | {experts: stack * wide, norm: np.ones_like(gain)}
+
+    (record,) = found(left, right)
+
+    assert record.kind == "norms_folded"
+    assert set(record.names) == {experts, norm}

@@ -67,8 +67,7 @@ def _may_be_low(tensor: Tensor) -> bool:
 def highest(tensor: Tensor) -> int:
     """Return the highest rank that is low: its factors hold fewer numbers than what moved."""
     rows, columns = tensor.reach
-    numbers = float(tensor.change.answer["rank_fraction"]) * rows * columns
-    return int(numbers / max(1, rows + columns))
+    return rows * columns // max(1, rows + columns)
 
 
 def _edge(tensor: Tensor, left: NDArray[Any], right: NDArray[Any]) -> float:
@@ -167,7 +166,8 @@ def _read(tensor: Tensor, spectrum: DeltaSpectrum | None) -> Reading | None:
     # Training moves a matrix in directions that fade: many hold most of it, and none is the last.
     if held < (_MOST if explained and sure else tensor.change.answer["rank_energy"]):
         return None
-    if not (explained or sure):
+    most = float(tensor.change.answer["rank_fraction"]) * highest(tensor)
+    if not (explained or sure) or (rank > most and not (explained and sure)):
         return None
     if not sure:  # what barely stands out may be noise
         rank = sum(value >= _GAP * edge for value in spectrum.values[:rank])

@@ -240,13 +240,13 @@ def _across(change: Change, moved: list[Tensor], drifted: list[Tensor]) -> None:
 
 def _single_elements(moved: list[Tensor]) -> None:
     """Call a scale of one element an edit: one number is always a multiple of another."""
-    sizes: Counter[tuple[Any, ...]] = Counter()
     scaled = [(each, part) for each in moved for part in each.parts if part.kind == "scaled"]
-    for tensor, part in scaled:
-        sizes[part.key] += tensor.scan.count
     among = any(part.kind == "trained" for each in moved for part in each.parts)
     for tensor, part in scaled:
-        if sizes[part.key] < _SEVERAL:
+        factor = float(part.numbers["c"])
+        near = abs(factor) * 2.0 ** -digits(tensor.formats[1])
+        alike = [each for each, other in scaled if abs(other.numbers["c"] - factor) <= near]
+        if sum(each.scan.count for each in alike) < _SEVERAL:
             edit = Part("sparse_edit", (), {"elements": tensor.scan.count}, tensor.energy)
             trained = Part("trained", (), {}, tensor.energy)
             tensor.parts[tensor.parts.index(part)] = trained if among else edit
@@ -333,7 +333,7 @@ def _consistent(change: Change, moved: list[Tensor]) -> None:
 
 def _may_be_consistent(chosen: list[Tensor]) -> bool:
     """Are there two matrices at least, so that one can undo the order of the other?"""
-    return sum(each.is_matrix for each in chosen) > 1 and are_of_one(chosen)
+    return sum(len(each.shape) > 1 for each in chosen) > 1 and are_of_one(chosen)
 
 
 def _noise(drifted: list[Tensor]) -> None:

@@ -70,7 +70,7 @@ class Grid(NamedTuple):
 
 
 def by_grid(tensor: Tensor, kind: str) -> bool:
-    """Name a tensor that lies on a grid on the right alone (`quantised`), or on the left alone."""
+    """Name a tensor that lies on a grid of its own on the right (`quantised`), or on the left."""
     if not len(tensor.shape) > 1 or tensor.scan.right_nonfinite:
         return False
     if tensor.is_uncorrelated and not _repeats(tensor.sample.right):
@@ -79,10 +79,27 @@ def by_grid(tensor: Tensor, kind: str) -> bool:
         return False
     side, other = ("right", "left") if kind == "quantised" else ("left", "right")
     grid = grid_of(tensor, side)
-    if grid is None or not _is_as_far(tensor, grid.bits) or grid_of(tensor, other):
+    if grid is None or not _is_as_far(tensor, grid.bits):
+        return False
+    if (kind == "dequantised" and not _is_of_other(tensor, grid)) or grid_of(tensor, other) == grid:
         return False
     tensor.parts.append(_part(tensor, kind, grid))
     return True
+
+
+def _is_of_other(tensor: Tensor, grid: Grid) -> bool:
+    """Does the grid on the left hold the values of the right? No quantiser reverses an order."""
+    import numpy as np
+
+    left, right, _ = tensor.sample
+    if grid.scheme == "palette" or grid.group == "tensor":
+        left, right = left.reshape(1, -1), right.reshape(1, -1)
+    elif isinstance(grid.group, int):
+        if left.shape[1] % grid.group:
+            left, right = (_cut(_beginning(tensor, index), grid.group) for index in (0, 1))
+        left, right = (side.reshape(-1, grid.group) for side in (left, right))
+    ordered = np.take_along_axis(right, np.lexsort((right, left)), axis=1)
+    return bool((ordered[:, 1:] >= ordered[:, :-1]).all())
 
 
 def _is_as_far(tensor: Tensor, bits: float) -> bool:
@@ -94,7 +111,8 @@ def _is_as_far(tensor: Tensor, bits: float) -> bool:
 def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
     """Let tensors that the scheme of most explains have that one; return those newly named."""
     known = list(tensors)
-    grids = Counter(Grid(*part.key) for each in known for part in each.parts if part.kind == kind)
+    named = [part for each in known for part in each.parts if part.kind in {kind, "palette"}]
+    grids = Counter(Grid(*part.key) for part in named)
     if sum(grids.values()) < 2:
         return []
     open_ = [each for each in known if not each.parts or each.parts[0].kind in _GRIDS]
@@ -111,7 +129,10 @@ def agree(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
 
 def _has(tensor: Tensor, side: str, grid: Grid) -> bool:
     named = {part.key for part in tensor.parts if part.kind in _GRIDS}
-    return tuple(grid) in named or grid_of(tensor, side, grid) is not None
+    if tuple(grid) in named:
+        return True
+    found = grid_of(tensor, side, grid) is not None
+    return found and (side == "right" or _is_of_other(tensor, grid))
 
 
 _GRIDS = frozenset({"quantised", "dequantised", "palette"})
@@ -182,7 +203,7 @@ def _find(
     groups = [(each[0], made) for each in candidates if (made := _grouped(*each[1:], dtype))]
     if grid := _of_integers(groups, only) or _of_table(groups, dtype, only):
         return grid
-    return _palette(some, rows) if only is None else None
+    return _palette(some, rows, only) if only is None or only.scheme == "palette" else None
 
 
 def _of_integers(groups: list[tuple[int | str, Group]], only: Grid | None) -> Grid | None:
@@ -280,10 +301,12 @@ def _is_float(places: NDArray[Any], name: str, errors: NDArray[Any]) -> bool:
     return bool(bits.sum() > BAR and useful.mean() > 0.5)
 
 
-def _palette(some: NDArray[Any], rows: NDArray[Any]) -> Grid | None:
-    """Are there few values in all, wherever they lie?"""
+def _palette(some: NDArray[Any], rows: NDArray[Any], only: Grid | None) -> Grid | None:
+    """Are there few values in all, wherever they lie, or just as many as in other tensors?"""
     import numpy as np
 
+    if only is not None:
+        return only if len(np.unique(rows)) == only.group else None
     if rows.size < 16 * len(np.unique(some)):
         return None
     colours = len(np.unique(rows))

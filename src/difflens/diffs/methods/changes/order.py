@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from math import isclose, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from difflens.core.errors import TooLarge
 from difflens.core.records import Delta
+from difflens.measure.chunks import STEP
 from difflens.measure.edits import digits
 from difflens.measure.precision import rounded
 from difflens.measure.scan import Scan
@@ -79,15 +81,10 @@ def by_order(tensor: Tensor) -> bool:
     """Name a tensor whose rows or columns lie in another order, or that is transposed."""
     if not _may_be_reordered(tensor):
         return False
-    left, right = (values.array() for values in tensor.change.values(tensor.delta))
-    if stored := stored_alike(tensor):
-        left = stored(left)
-        right = right.astype(left.dtype)
-    shape = tensor.shape
-    if len(shape) == 2 and shape[0] == shape[1] <= _SIDE and _is_transposed(left, right):
+    if _is_transposed(tensor):
         tensor.parts.append(Part("transposed", (), {}, tensor.energy))
         return True
-    orders = _orders(*(side.reshape(tensor.rows, -1) for side in (left, right)))
+    orders = _orders(tensor)
     if orders is None:
         return False
     moved = max((order.moved for order in orders), default=0.0)
@@ -96,11 +93,42 @@ def by_order(tensor: Tensor) -> bool:
     return True
 
 
-def _is_transposed(left: NDArray[Any], right: NDArray[Any]) -> bool:
+def _is_transposed(tensor: Tensor) -> bool:
     import numpy as np
 
-    few = np.array_equal(left[:2], right[:, :2].T)
-    return few and bool(np.array_equal(left, right.T))
+    shape, alike = tensor.shape, _alike(tensor)
+    if len(shape) != 2 or not 1 < shape[0] == shape[1] <= _SIDE:
+        return False
+    corners = [
+        side.some_rows([0, 1])[:, :2].astype(np.float64)
+        for side in tensor.change.values(tensor.delta)
+    ]
+    if not np.array_equal(*alike(corners[0], corners[1].T)):
+        return False
+    sides = _read(tensor)
+    return sides is not None and bool(np.array_equal(sides[0], sides[1].T))
+
+
+def _alike(tensor: Tensor) -> Callable[..., tuple[NDArray[Any], NDArray[Any]]]:
+    """Return what makes values of both sides equal where storage alone sets them apart."""
+    stored = stored_alike(tensor)
+
+    def alike(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        if stored is None:
+            return left, right
+        left = stored(left)
+        return left, right.astype(left.dtype)
+
+    return alike
+
+
+def _read(tensor: Tensor) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Read both sides; None where one is too large for that."""
+    try:
+        left, right = (values.array() for values in tensor.change.values(tensor.delta))
+    except TooLarge:
+        return None
+    return _alike(tensor)(left, right)
 
 
 def transposed_shapes(change: Change) -> list[Delta]:
@@ -129,12 +157,27 @@ class _Order(NamedTuple):
     of_units: tuple[int, ...] | None  # None where equal rows leave it open
 
 
-def _orders(left: NDArray[Any], right: NDArray[Any]) -> list[_Order] | None:
+def _orders(tensor: Tensor) -> list[_Order] | None:
     """Return the orders of rows and columns that make the right; None if there are none."""
-    keys = [[_digest(row) for row in side] for side in (left, right)]
+    keys = _digests(tensor)
     if sorted(keys[0]) == sorted(keys[1]):
         return [_order(*keys)]
-    return _both_ways(left, right) if left.size <= _WHOLE and min(left.shape) > 1 else None
+    if tensor.scan.count > _WHOLE or not 1 < tensor.rows < tensor.scan.count:
+        return None
+    sides = _read(tensor)
+    return sides and _both_ways(*(side.reshape(tensor.rows, -1) for side in sides))
+
+
+def _digests(tensor: Tensor) -> tuple[list[bytes], list[bytes]]:
+    """Digest the rows of both sides, some of them in memory at a time."""
+    alike, columns = _alike(tensor), tensor.scan.count // tensor.rows
+    step = max(1, STEP // columns) * columns
+    keys: tuple[list[bytes], list[bytes]] = ([], [])
+    pieces = (values.pieces(step) for values in tensor.change.values(tensor.delta))
+    for pair in zip(*pieces, strict=True):
+        for found, side in zip(keys, alike(*pair), strict=True):
+            found.extend(_digest(row) for row in side.reshape(-1, columns))
+    return keys
 
 
 def _both_ways(left: NDArray[Any], right: NDArray[Any]) -> list[_Order] | None:

@@ -293,7 +293,7 @@ def _quantised(_change: Change, record: Explained) -> str:
 def _grid(numbers: dict[str, Any]) -> str:
     if "colours" in numbers:
         return f"a palette of {numbers['colours']} values"
-    if "bits" not in numbers:
+    if "bits" not in numbers or " " in numbers["scheme"]:  # as the file says it
         return str(numbers["scheme"])
     group = numbers["group"]
     shared = f"groups of {group}" if isinstance(group, int) else group

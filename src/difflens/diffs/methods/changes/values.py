@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import comb, isfinite, log2, sqrt
 from typing import Any
 
@@ -99,7 +100,13 @@ def _scheme(tensor: Tensor) -> Part | None:
         return None
     kind, scheme = ("quantised", names[1]) if names[1] else ("dequantised", names[0])
     numbers = {"scheme": scheme, "sqnr_db": tensor.scan.figures()["sqnr_db"]}
+    if scheme and (parts := _SCHEME.search(scheme)):
+        group = parts["size"] and int(parts["size"])
+        numbers |= {"bits": int(parts["bits"]), "group": group or parts["group"]}
     return Part(kind, (scheme,), numbers, tensor.energy)
+
+
+_SCHEME = re.compile(r"(?:int|F)(?P<bits>\d+)\S* (?:scaled by (?P<group>.+)|g(?P<size>\d+))$")
 
 
 # c = 1 + <d, left> / ‖left‖²,  residual² = ‖right - c left‖² = ‖d‖² - <d, left>² / ‖left‖²

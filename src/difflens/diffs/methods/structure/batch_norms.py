@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.records import MOVED, Delta
@@ -13,14 +15,18 @@ from ...answer import Answer
 from ...diff import Diff
 from ...evidence.records import Evidence
 from ..changes.explained import Explained
-from .diagonals import Diagonal, find_diagonal, turned_matrices
+from .diagonals import turned_matrices
 from .records import counted, explained, name_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from difflens.measure.values import Values
+
 _EPSILONS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-12, 0.0)  # of the libraries; torch has the first
 _CLOSE = 1e-2  # rounding of BF16 leaves less
+_PROBED = 12  # rows that tell by what each channel was multiplied
+_NUMBERED = re.compile(r"(:|_deepcopy_)\d+$")  # what Keras and Paddle put behind a name
 _PARTS = {
     "weight": "gain",
     "gamma": "gain",
@@ -30,7 +36,12 @@ _PARTS = {
     "moving_mean": "mean",
     "running_var": "variance",
     "moving_variance": "variance",
+    "w_0": "gain",  # of Paddle
+    "b_0": "offset",
+    "w_1": "mean",
+    "w_2": "variance",
 }
+_BIASES = ("bias", "b_0")
 
 
 class Norm(NamedTuple):
@@ -55,19 +66,17 @@ def folded_batch_norms(diff: Diff, evidence: Evidence, answer: Answer) -> list[E
     norms = _norms(diff)
     if not norms:
         return []
-    sizes = {len(norm.gain) for norm in norms}
-    matrices = [each for each in turned_matrices(diff) if _rows(each) in sizes]
     names: list[str] = []
     layers, rest = [], 0.0
-    for delta in matrices:
-        diagonal = find_diagonal(diff, delta)
-        norm = _undone(diff, diagonal, norms) if diagonal and diagonal.has_rows else None
-        if diagonal is None or norm is None:
-            continue
-        norms.remove(norm)
-        layers.append(diagonal.name)
-        names += [diagonal.name, *_biases(diff, delta), *norm.names]
-        rest += diagonal.rest
+    for delta in turned_matrices(diff):
+        for norm, fold in _possible(diff, delta, norms):
+            left_over = fold.rest()
+            if left_over is not None:
+                norms.remove(norm)
+                layers.append(name_of(delta))
+                names += [name_of(delta), *_biases(diff, delta), *norm.names]
+                rest += left_over
+                break
     if not layers:
         return []
     numbers = {"what": "batch norm", "folded": len(layers)}
@@ -75,8 +84,9 @@ def folded_batch_norms(diff: Diff, evidence: Evidence, answer: Answer) -> list[E
     return [explained(diff, "norms_folded", names, text, numbers, rest=rest)]
 
 
-def _rows(delta: Delta) -> int:
-    return delta.pair.left.shape[0] if delta.pair.left else 0
+def _part(name: str) -> str:
+    """Return the last part of a name, as the libraries call it that do not number it."""
+    return _NUMBERED.sub("", name.rpartition(".")[2].lower())
 
 
 def _norms(diff: Diff) -> list[Norm]:
@@ -84,7 +94,7 @@ def _norms(diff: Diff) -> list[Norm]:
     modules: dict[str, dict[str, Delta]] = defaultdict(dict)
     for delta in diff.deltas:
         left = delta.pair.left
-        part = _PARTS.get(left.name.rpartition(".")[2].lower()) if left else None
+        part = _PARTS.get(_part(left.name)) if left else None
         if left and part and len(left.shape) == 1 and delta.kind in MOVED | {"removed"}:
             modules[layer(left.name)][part] = delta
     found = []
@@ -130,19 +140,57 @@ def _array(diff: Diff, delta: Delta) -> NDArray[Any]:
     return values
 
 
-def _undone(diff: Diff, diagonal: Diagonal, norms: list[Norm]) -> Norm | None:
-    """Find the norm whose scale the rows were multiplied by, and whose offset the bias took in."""
+class Fold(NamedTuple):
+    """A weight and what one of its axes was multiplied by."""
+
+    left: Values
+    right: Values
+    scale: NDArray[Any]
+    axis: int
+
+    def of_rows(self, first: int, last: int) -> NDArray[Any]:
+        """Return what the numbers of some rows are multiplied by, or something of their shape."""
+        import numpy as np
+
+        shape = self.left.info.shape
+        if self.axis == 0:
+            return self.scale[first:last, None]
+        along = [-1 if axis == self.axis else 1 for axis in range(1, len(shape))]
+        return np.broadcast_to(self.scale.reshape(along), shape[1:]).reshape(1, -1)
+
+    def rest(self) -> float | None:
+        """Return ‖right - scaled left‖², verified on all of the weight; None if it is much."""
+        import numpy as np
+
+        rest = moved = 0.0
+        first = 0
+        for one, two in zip(self.left.rows(), self.right.rows(), strict=True):
+            before, after = one.astype(np.float64), two.astype(np.float64)
+            scaled = before * self.of_rows(first, first + len(before))
+            first += len(before)
+            rest += float(np.square(after - scaled).sum())
+            moved += float(np.square(after - before).sum())
+        return rest if rest <= _CLOSE * moved else None
+
+
+def _possible(diff: Diff, delta: Delta, norms: list[Norm]) -> Iterator[tuple[Norm, Fold]]:
+    """Yield the norms that a few rows and the bias let a weight have taken in, and along what."""
     import numpy as np
 
+    left, right = delta.pair.left, delta.pair.right
+    if left is None or right is None:
+        return
+    sides = diff.values("left", left.name), diff.values("right", right.name)
+    number = min(_PROBED, left.shape[0])
+    before, after = (side.some_rows(list(range(number))).astype(np.float64) for side in sides)
     for norm in norms:
-        for scale in norm.scales():
-            if len(scale) != len(diagonal.rows):
-                continue
-            if np.abs(diagonal.rows - scale).max() <= _CLOSE * np.abs(scale).max() and _is_shifted(
-                diff, diagonal.name, norm, scale
-            ):
-                return norm
-    return None
+        for axis in [at for at, size in enumerate(left.shape) if size == len(norm.gain)]:
+            for scale in norm.scales():
+                fold = Fold(*sides, scale, axis)
+                apart = np.abs(after - before * fold.of_rows(0, number))
+                close = float(apart.max()) <= _CLOSE * float(np.abs(after).max())
+                if close and _is_shifted(diff, left.name, norm, scale):
+                    yield norm, fold
 
 
 def _is_shifted(diff: Diff, name: str, norm: Norm, scale: NDArray[Any]) -> bool:
@@ -159,19 +207,22 @@ def _is_shifted(diff: Diff, name: str, norm: Norm, scale: NDArray[Any]) -> bool:
 
 
 def _bias(diff: Diff, name: str, side: Any) -> NDArray[Any] | None:
-    wanted = f"{layer(name)}.bias"
     for delta in diff.deltas:
         info = delta.pair.left if side == "left" else delta.pair.right
-        if info and info.name == wanted:
-            values: NDArray[Any] = diff.values(side, wanted).array().astype("f8")
+        if info and _is_bias(info.name, name):
+            values: NDArray[Any] = diff.values(side, info.name).array().astype("f8")
             return values
     return None
 
 
+def _is_bias(name: str, weight: str) -> bool:
+    return layer(name) == layer(weight) and _part(name) in _BIASES
+
+
 def _biases(diff: Diff, matrix: Delta) -> list[str]:
-    wanted = f"{layer(name_of(matrix))}.bias"
+    weight = name_of(matrix)
     return [
         name
         for each in diff.deltas
-        if (name := name_of(each)) == wanted and each.kind in MOVED | {"added"}
+        if _is_bias(name := name_of(each), weight) and each.kind in MOVED | {"added"}
     ]

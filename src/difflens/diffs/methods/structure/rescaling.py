@@ -124,9 +124,19 @@ def _undoing_gains(diagonal: Diagonal, gains: dict[str, Gain]) -> list[str]:
     return [
         gain.name
         for gain in gains.values()
-        if len(gain.left) == len(diagonal.columns)
-        and is_inverse(gain.factors, diagonal.columns, up_to_scale=diagonal.has_rows)
+        if any(
+            is_inverse(factors, diagonal.columns, up_to_scale=diagonal.has_rows)
+            for factors in _in_stack(gain.factors, len(diagonal.columns))
+        )
     ]
+
+
+def _in_stack(factors: NDArray[Any], length: int) -> list[NDArray[Any]]:
+    """List what the columns of stacked matrices see, whose inputs lie along either axis."""
+    import numpy as np
+
+    times, rest = divmod(length, len(factors))
+    return [] if rest else [np.tile(factors, times), np.repeat(factors, times)][: max(1, times)]
 
 
 def _undoing_rows(diagonal: Diagonal, diagonals: dict[str, Diagonal]) -> list[str]:

@@ -1,6 +1,6 @@
 """8-bit weights with scales: fp8 of vLLM, DeepSeek and compressed-tensors, and their int8.
 
-    weight             F8_E4M3, F8_E5M2 or I8 [out, in]
+    weight             F8_E4M3, F8_E5M2 or I8 [out, in]; U8 where it has zero points
     weight_scale       one; one per row, [out] or [out, 1]; or one per block, [out / 128, in / 128]
     weight_scale_inv   the same; despite its name, the weight is multiplied by it
     weight_zero_point  of the shape of the scales, subtracted before scaling
@@ -25,26 +25,31 @@ _USUAL_BLOCK = 128
 
 
 _QDATA = ".qdata"
+_KINDS = {"I8": "int8", "U8": "uint8"}
 
 
 @scheme(endings=("_scale_inv", "_scale", ".scale_weight", _QDATA))
 def scaled(parts: Parts, anchor: str) -> DecodedWeight | None:
-    """fp8 and int8 with scales: one per tensor, row or block."""
+    """fp8, int8 and uint8 with scales: one per tensor, row or block."""
     home = name = _weight_name(anchor)
     factor, offset = anchor, f"{name}_zero_point"
     if anchor.endswith(_QDATA):
         home, name = anchor.removesuffix(_QDATA), anchor
         factor, offset = f"{home}.scale", f"{home}.zero_point"
     weight, scale = parts.find(name), parts.find(factor)
-    if not weight or not scale or weight.dtype not in SMALL_FLOATS | {"I8"} or not weight.shape:
+    zeros = parts.find(offset)
+    if not weight or not scale or not weight.shape:
+        return None
+    if weight.dtype not in SMALL_FLOATS | _KINDS.keys():
+        return None
+    if weight.dtype == "U8" and not zeros:  # two values of four bits in a byte, more likely
         return None
     if scale.dtype not in SCALES:
         raise Unfit(f"its scales are {scale.dtype}, expected floats")
     grid = _Grid(parts, weight, scale)
-    zeros = parts.find(offset)
     if zeros and (zeros.shape != scale.shape or zeros.dtype not in SCALES | {"I8", "U8", "I32"}):
         raise Unfit(f"{list(zeros.shape)} zero points do not fit {list(scale.shape)} scales")
-    kind = "int8" if weight.dtype == "I8" else weight.dtype
+    kind = _KINDS.get(weight.dtype, weight.dtype)
     info = decoded_as(home, weight.shape, f"{kind} scaled by {grid.words}")
     across = weight.shape[-1]
 
