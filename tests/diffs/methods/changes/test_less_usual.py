@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from diffs.analyses.small import changed, nudged
 
-from .test_names import BF16, MODEL, adapted, answer, by_group, drawn, kinds, stored
+from .test_names import BF16, MODEL, adapted, answer, by_group, drawn, kinds, stored, trained_like
 
 LAYER = "model.layers.1"
 UP, DOWN = f"{LAYER}.mlp.up_proj.weight", f"{LAYER}.mlp.down_proj.weight"
@@ -308,3 +308,12 @@ def test_a_high_rank_beside_more_than_rounding_is_none():
         return adapted(30, 0.3)(value) + noise
 
     assert kinds(MODEL, changed(MODEL, merge, "0.self_attn.q_proj.weight")) == ["trained"]
+
+
+def test_what_unrelated_models_have_in_common_is_counted():
+    other = trained_like(seed=9) | {"model.norm.weight": MODEL["model.norm.weight"]}
+
+    sentence = answer(MODEL, other)["sentence"]
+
+    assert sentence.startswith("the models are not related")
+    assert sentence.endswith("; 1 tensor bit-identical")

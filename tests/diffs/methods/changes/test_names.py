@@ -66,8 +66,7 @@ def drawn(value):
     return random.normal(0, value.std(), value.shape)
 
 
-CAST = {"from": "F32", "to": "BF16", "stored": "F32", "rounding": "nearest", "lossless": False,
-        "undone": False}  # fmt: skip
+CAST = {"from": "F32", "to": "BF16", "stored": "F32", "rounding": "nearest", "lossless": False}
 
 
 def test_values_rounded_and_stored_as_before_are_a_cast_and_no_fine_tune():

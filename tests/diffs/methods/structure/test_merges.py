@@ -5,6 +5,7 @@ from diffs.methods.structure.models import decoder, tuned
 from diffs.methods.structure.records import found
 
 from difflens import diff
+from difflens.diffs.analyses import analyse
 from difflens.diffs.evidence.gather import gather
 from difflens.diffs.methods.structure.merges import _labels
 
@@ -196,3 +197,17 @@ def test_models_are_called_by_their_files_or_folders():
 
     assert _labels(paths, has_base=True) == ["a", "b", "x/tuned", "y/tuned"]
     assert _labels(["(in memory)", "(in memory)"], has_base=False) == ["left", "checkpoint 1"]
+
+
+def test_the_dtype_that_an_average_is_stored_in_is_named_beside_it():
+    right = {
+        name: value.astype(ml_dtypes.bfloat16)
+        for name, value in summed((0.5, LEFT), (0.5, SECOND)).items()
+    }
+
+    answer = analyse(
+        "change_summary", diff(LEFT, right), gather(LEFT, right, base=SECOND, discovery=False)
+    ).fields
+
+    assert [each["kind"] for each in answer["changes"]] == ["averaged", "cast"]
+    assert f"then cast from F32 to BF16: {len(BASE)} of {len(BASE)} tensors" in answer["sentence"]

@@ -114,10 +114,10 @@ def _settle_rounding(moved: list[Tensor]) -> None:
 def _join_exact(moved: list[Tensor]) -> None:
     """Count tensors that a cast left as they were with those that the same cast moved."""
     casts = [(each, part) for each in moved for part in each.parts if part.kind == "cast"]
-    others = {part.key[:3]: part for _, part in casts if not part.numbers["lossless"]}
+    others = {part.key[:3]: part for _, part in casts if not part.numbers.get("lossless")}
     for tensor, part in casts:
         other = others.get(part.key[:3])
-        if other is not None and part.numbers["lossless"]:
+        if other is not None and part.numbers.get("lossless"):
             joined = part._replace(key=other.key, numbers=other.numbers)
             tensor.parts[tensor.parts.index(part)] = joined
 

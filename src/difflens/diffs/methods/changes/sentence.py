@@ -20,7 +20,9 @@ def sentence(change: Change, summary: Summary) -> str:
     if not change.deltas:
         return "neither model holds a tensor"
     main = [*_same(change), *_records(summary), *_rest(summary), *_nonfinite(change, summary)]
-    others = [*_structure(change), *_zero_signs(summary), *_still(change)]
+    is_unrelated = any(record.kind == "unrelated" for record in summary.records)
+    still = _still(change, is_unrelated=is_unrelated)
+    others = [*_structure(change), *_zero_signs(summary), *still]
     return "; ".join([*main, *others, *_renames(change)])
 
 
@@ -73,7 +75,7 @@ def _zero_signs(summary: Summary) -> list[str]:
     return [f"only the sign of zeros changed in {tensors(number)}"] if number else []
 
 
-def _still(change: Change) -> list[str]:
+def _still(change: Change, *, is_unrelated: bool) -> list[str]:
     kinds = Counter(delta.kind for delta in change.deltas)
     clauses = []
     if kinds["within_epsilon"]:
@@ -82,7 +84,8 @@ def _still(change: Change) -> list[str]:
     if kinds["identical"] + kinds["tied"] == whole:
         return []
     if kinds["identical"]:
-        clauses.append("everything else bit-identical")
+        rest = tensors(kinds["identical"]) if is_unrelated else "everything else"
+        clauses.append(f"{rest} bit-identical")
     return clauses
 
 

@@ -94,7 +94,7 @@ def subject(record: Explained) -> str:
 def _cast(_change: Change, record: Explained) -> str:
     numbers = record.numbers
     before, to, after = numbers["from"], numbers["to"], numbers["stored"]
-    if numbers["undone"]:
+    if "undone" in numbers:
         many = part(len(record.names), record.of)
         return f"the left is the right cast from {after} to {before}: {many}, rounded"
     if numbers["lossless"]:

@@ -82,15 +82,10 @@ def cast(tensor: Tensor, energy: float) -> Part:
     lossy = tensor.is_coarser
     how = tensor.edits.rounding if tensor.edits and tensor.edits.rounding else "nearest"
     rounding = how if lossy else None
-    numbers = {
-        "from": before,
-        "to": to,
-        "stored": after,
-        "rounding": rounding,
-        "lossless": not (lossy or energy),
-        "undone": not lossy and energy > 0,  # the left is the right rounded
-    }
-    return Part("cast", (before, to, after, rounding, numbers["undone"]), numbers, energy)
+    undone = not lossy and energy > 0  # the left is the right rounded
+    loss = {"undone": True} if undone else {"lossless": not lossy}
+    numbers = {"from": before, "to": to, "stored": after, "rounding": rounding, **loss}
+    return Part("cast", (before, to, after, rounding, undone), numbers, energy)
 
 
 def _scheme(tensor: Tensor) -> Part | None:

@@ -57,7 +57,7 @@ def changes_of_structure(diff: Diff, evidence: Evidence, answer: Answer) -> list
     with np.errstate(all="ignore"):  # garbage overflows; what is not finite explains nothing
         for finder in _FINDERS:
             for record in finder(diff, evidence, answer):
-                if covered.isdisjoint(record.names):
+                if record.kind == "cast" or covered.isdisjoint(record.names):  # storage goes beside
                     records.append(record)
                     covered |= set(record.names)
         records += leftovers(diff, records)

@@ -16,7 +16,7 @@ from .adapters import is_merged_with_adapter
 from .curves import Line, fit_arc, fit_line
 from .elements import Elements, fit_elected, fit_sparse
 from .mixtures import Mixture, Source, measure
-from .records import energies, explained, name_of
+from .records import counted, energies, explained, name_of
 
 _NONE = 1e-3  # weights this near to zero are none
 _TENTH = 10  # of two curves that both fit, one is named if it leaves a tenth of the other
@@ -196,4 +196,24 @@ def _record(
     names = [name_of(each) for each in diff.deltas if each.kind not in SAME]
     known = energies(diff)
     moved = [name for name in names if name in known]
-    return [explained(diff, kind, moved, text, numbers, rest=rest)] if moved else []
+    if not moved:
+        return []
+    return [explained(diff, kind, moved, text, numbers, rest=rest), *_casts(diff)]
+
+
+def _casts(diff: Diff) -> list[Explained]:
+    """Name the dtypes that the result of a merge was stored in, where they are others."""
+    recast: dict[tuple[str, str], list[str]] = {}
+    for delta in diff.deltas:
+        left, right = delta.pair.left, delta.pair.right
+        if delta.kind == "recast" and left and right:
+            recast.setdefault((left.dtype, right.dtype), []).append(name_of(delta))
+    records = []
+    for (before, after), names in recast.items():
+        text = (
+            f"cast from {before} to {after}: {len(names)} of {counted(len(diff.deltas), 'tensor')}"
+        )
+        numbers = {"from": before, "to": after, "stored": after, "rounding": None}
+        found = explained(diff, "cast", names, text, numbers)
+        records.append(found._replace(share=0.0))  # what it left is part of what the merge left
+    return records
