@@ -161,13 +161,14 @@ def _read(tensor: Tensor, spectrum: DeltaSpectrum | None) -> Reading | None:
     held = spectrum.extractable_at_r or 0.0
     rest = (1 - held) * spectrum.norm**2
     rounding = spectrum.rounding_sum or 0.0
-    explained = spectrum.noise_source == "rounding" and rest <= _TWICE * rounding
+    exact = rest <= _TWICE * rounding
+    explained = spectrum.noise_source == "rounding" and exact
     sure = _is_all(spectrum.values[:rank], edge)
     # Training moves a matrix in directions that fade: many hold most of it, and none is the last.
     if held < (_MOST if explained and sure else tensor.change.answer["rank_energy"]):
         return None
     most = float(tensor.change.answer["rank_fraction"]) * highest(tensor)
-    if not (explained or sure) or (rank > most and not (explained and sure)):
+    if not (explained or sure) or (rank > most and not (exact and sure)):
         return None
     if not sure:  # what barely stands out may be noise
         rank = sum(value >= _GAP * edge for value in spectrum.values[:rank])
