@@ -1,11 +1,10 @@
-import threading
-
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from difflens.core.buffers import ThreadBuffers
 from difflens.core.errors import DifflensError, TooLarge
 from difflens.core.records import TensorInfo
 from difflens.diffs.story import diff
@@ -32,7 +31,7 @@ def test_the_whole_array_holds_the_numbers_of_the_tensor(dtype):
 
 
 def test_what_a_thread_reads_first_does_not_limit_what_it_reads_later(monkeypatch):
-    monkeypatch.setattr(chunks, "_buffers", threading.local())
+    monkeypatch.setattr(chunks, "_buffers", ThreadBuffers())
     with monkeypatch.context() as short:
         short.setattr(chunks, "STEP", 16)
         values_of(np.zeros(8, np.float32)).array()

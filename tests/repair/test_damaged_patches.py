@@ -123,11 +123,16 @@ def test_applying_reads_and_writes_and_does_nothing_else(tmp_path):
     assert WATCH.seen == []
 
 
-def killed(base: Path, patch: Path, out: Path, seconds: float) -> None:
-    """Start an apply in its own process and kill it after a while."""
-    process = subprocess.Popen(
+def started(base: Path, patch: Path, out: Path) -> subprocess.Popen[bytes]:
+    """Start an apply in its own process."""
+    return subprocess.Popen(
         [sys.executable, "-m", "difflens", "patch", "apply", base, patch, "-o", out, "-q"]
     )
+
+
+def killed(base: Path, patch: Path, out: Path, seconds: float) -> None:
+    """Start an apply and kill it after a while."""
+    process = started(base, patch, out)
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -144,15 +149,15 @@ def kill_at_random_moments(folder: Path, count: int, read: Any) -> int:
     difflens.create_patch(base, target, patch)
     wanted = read(target)
     began = time.monotonic()
-    difflens.apply_patch(base, patch, out)
-    longest = time.monotonic() - began + 0.4
+    assert started(base, patch, out).wait() == 0
+    longest = time.monotonic() - began
     for _ in range(count):
         if out.is_dir():
             for each in out.iterdir():
                 each.unlink()
             out.rmdir()
         out.unlink(missing_ok=True)
-        killed(base, patch, out, chance.uniform(0.1, longest))
+        killed(base, patch, out, chance.uniform(0, longest))
         absent += not out.exists()
         assert not out.exists() or read(out) == wanted
     return absent

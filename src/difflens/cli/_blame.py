@@ -23,9 +23,16 @@ class Separated(click.Command):
         """Put what follows `--` aside."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta["words"] = args[at + 1 :]
-        if at < len(args) - 1 or not {"--help", "-h"}.isdisjoint(args[:at]):
-            return super().parse_args(ctx, args[:at])
-        raise click.UsageError("there is no command to run: put it after --", ctx)
+        missing = click.UsageError("there is no command to run: put it after --", ctx)
+        try:
+            left = super().parse_args(ctx, args[:at])
+        except click.BadParameter:
+            raise
+        except click.UsageError as error:  # an option of the command that -- was forgotten before
+            raise error if ctx.meta["words"] else missing from None
+        if not ctx.meta["words"]:
+            raise missing
+        return left
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Add what follows."""
