@@ -36,7 +36,10 @@ def blame_document(result: Blame) -> Document:
 def bisection_document(result: Bisection) -> Document:
     """Lay out the first bad checkpoint, and what is to blame."""
     inner = blame_document(result.blame) if result.blame else None
-    first = [Line(result.last_good, "last good", "+"), Line(result.first_bad, "first bad", "-")]
+    first = [
+        Line(result.last_good, "last good", "+", badge="passes"),
+        Line(result.first_bad, "first bad", "-", badge="fails"),
+    ]
     parts: tuple[Part, ...] = tuple(part("Checkpoints", first)) if result.first_bad else ()
     opening = f"bisect: {result.sentence} ({plural(result.evaluations, 'evaluation')})"
     if inner is not None:
@@ -80,9 +83,9 @@ def _answers(result: Blame) -> Iterator[Line]:
     if result.repair:
         undone = f"{size(result.undone_bytes)} of {size(result.changed_bytes)} that differ"
         names = [f"{name} {rows[name]}" if name in rows else name for name in result.repair]
-        yield Line(f"put back {_some(names)}: {undone}", "repair", "+")
+        yield Line(f"put back {_some(names)}: {undone}", "repair")
     if result.cause:
-        yield Line(f"{_some(result.cause)} breaks GOOD", "cause", "-")
+        yield Line(f"{_some(result.cause)} breaks GOOD", "cause")
     if result.interaction:
         yield Line(result.interaction, "together")
     proof = result.proof
@@ -92,6 +95,7 @@ def _answers(result: Blame) -> Iterator[Line]:
             f"GOOD with the cause {_fails(proof.good_with_cause_fails)}, on fresh hybrids",
             "proof",
             _sign(result),
+            badge="proved" if result.verdict == "found" else "",
         )
     if result.noise:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in result.noise.items())
