@@ -23,8 +23,8 @@ def test_a_culprit_is_printed_with_both_answers_and_the_proof(difflens: InProces
     assert said.code == 0
     assert said.lines[0].startswith(f"blame: {UP} is to blame, of 37 changes: ")
     assert said.lines[0].endswith(" (4 evaluations, 2 hybrids)")
-    assert f"+ repair: put back {UP}: 1.0 kB of 38.9 kB that differ" in said.out
-    assert f"- cause: {UP} breaks GOOD" in said.out
+    assert f"  repair: put back {UP}: 1.0 kB of 38.9 kB that differ" in said.out
+    assert f"  cause: {UP} breaks GOOD" in said.out
     assert "+ proof: BAD with the repair passes, GOOD with the cause fails" in said.out
 
 
