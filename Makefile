@@ -19,7 +19,7 @@ help:
 	@echo "make demo      small checkpoints, compared; reports in demo/"
 	@echo "make check     ruff, mypy and the quick tests: a minute, and no framework is installed"
 	@echo "make quick     the quick tests alone"
-	@echo "make test      all tests but the slow ones, on all processors: eight minutes on two"
+	@echo "make test      all tests but the slow ones, on all processors: nine minutes on two"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     the figures of docs/benchmarks.md"
 	@echo "make zoo       how right the diagnoses are, on labelled faults; ARGS=--help"
