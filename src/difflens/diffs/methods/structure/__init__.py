@@ -56,10 +56,11 @@ def changes_of_structure(diff: Diff, evidence: Evidence, answer: Answer) -> list
     covered: set[str] = set()
     with np.errstate(all="ignore"):  # garbage overflows; what is not finite explains nothing
         for finder in _FINDERS:
-            for record in finder(diff, evidence, answer):
-                if record.kind == "cast" or covered.isdisjoint(record.names):  # storage goes beside
-                    records.append(record)
-                    covered |= set(record.names)
+            found = [
+                each for each in finder(diff, evidence, answer) if covered.isdisjoint(each.names)
+            ]
+            records += found
+            covered.update(name for each in found for name in each.names)
         records += leftovers(diff, records)
     for finder in (changed_settings, changed_tokens, changed_state):
         records += finder(diff, evidence, answer)
