@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from .addresses import Location
 from .records import Delta, GraphNode, TensorInfo
 
 Item = TypeVar("Item")
@@ -91,10 +92,16 @@ class HasChecksums(Protocol):
 
 
 class ModelFile(Protocol):
-    """A file, opened once: what a source plug-in gets."""
+    """A file, opened once: what a source plug-in gets.
 
-    path: Path
+    A pickled one is its location, its version and its limits, and is opened again elsewhere.
+    """
+
     size: int
+
+    @property
+    def path(self) -> Location:
+        """Where it is."""
 
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes [start, stop); for headers, whose size was checked before."""
