@@ -114,7 +114,7 @@ class Address(NamedTuple):
 Location = Path | Address
 
 
-def locate(text: str | os.PathLike[str]) -> Location:
+def locate(text: str | os.PathLike[str] | Address) -> Location:
     """Return the location that a user named; what exists on this machine is a path.
 
     >>> locate("hf://org/model@v2/a.gguf")
@@ -124,6 +124,8 @@ def locate(text: str | os.PathLike[str]) -> Location:
     >>> str(locate("https://host/a.gguf?signature=secret"))
     'https://host/a.gguf?...'
     """
+    if isinstance(text, Address):
+        return text
     text = os.fspath(text)
     match = _ADDRESS.fullmatch(text)
     if match is None or os.path.lexists(text):
