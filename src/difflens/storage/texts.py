@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse
 
 from .asking import PassingFailure, Question
@@ -37,8 +36,8 @@ class Text(Question):
         self.is_answered = True
 
 
-def fetch_text(where: str, link: Callable[[], Link], most: int) -> Text:
+def fetch_text(where: str, link: Link, most: int) -> Text:
     """Ask a server for a short answer."""
     text = Text(where, most)
-    text.ask(Route(link))
+    text.ask(Route(lambda: link))
     return text
