@@ -1,5 +1,6 @@
 """A certificate for 127.0.0.1 and localhost, signed by an authority made for one test."""
 
+import sys
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -54,3 +55,7 @@ def make_certificates(folder: Path) -> Certificates:
     certificate = leaf.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM)
     made.server.write_bytes(certificate + private)
     return made
+
+
+if __name__ == "__main__":
+    make_certificates(Path(sys.argv[1]))

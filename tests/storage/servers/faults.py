@@ -25,14 +25,9 @@ from storage.servers.files import (
     options,
 )
 from storage.servers.process import serve_commands
-from storage.servers.signed import is_valid, sign
+from storage.servers.signed import is_valid, refuse_expired, sign
 
 _LOGIN = b"<!doctype html><title>Log in</title><form><input name=password></form>\n"
-_EXPIRED = (
-    b'<?xml version="1.0" encoding="UTF-8"?>\n'
-    b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"
-)
-_SECRET = "of this process"  # noqa: S105 - it signs for nobody else
 
 
 @dataclass
@@ -78,7 +73,7 @@ class FaultyServer(FileServer):
 
     def sign(self, path: str, seconds: float) -> str:
         """Return a target that the fault `signed` accepts for so many seconds."""
-        return sign(path, _SECRET, seconds)
+        return sign(path, seconds)
 
     def answer(self, request: Request) -> Response:
         """Answer as the folder would, with what is wrong just now."""
@@ -115,9 +110,9 @@ def _login(_: Request, __: object) -> Response:
 
 
 def _signed(request: Request, _: object) -> Response | None:
-    if is_valid(request.target, request.path, _SECRET):
+    if is_valid(request.target, request.path):
         return None
-    return Response(403, {"Content-Type": "application/xml"}, _EXPIRED)
+    return refuse_expired()
 
 
 def _no_range(request: Request, _: object) -> Request:

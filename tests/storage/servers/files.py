@@ -37,6 +37,9 @@ class Link(NamedTuple):
     bytes_per_second: float = 0.0  # of each connection; 0 is unlimited
 
 
+UNLIMITED = Link()
+
+
 class Span(NamedTuple):
     """A part of a file."""
 
@@ -333,7 +336,7 @@ def context_from(certificate: Path | None) -> ssl.SSLContext | None:
 
 
 def serve_files(
-    folder: Path, link: Link = Link(), *, certificate: Path | None = None, program: str = "files"
+    folder: Path, link: Link = UNLIMITED, *, certificate: Path | None = None, program: str = "files"
 ) -> Server:
     """Start a server of a folder; `ask("counts")` says what it sent."""
     words: list[str | Path] = [folder, "--latency", str(link.latency_seconds)]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from storage.servers.files import (
+    UNLIMITED,
     FileServer,
     Link,
     Request,
@@ -25,18 +26,14 @@ from storage.servers.files import (
     answer_bytes,
     context_from,
     options,
+    serve_files,
 )
 from storage.servers.process import Server, serve_commands
-from storage.servers.signed import is_valid, sign
+from storage.servers.signed import is_valid, refuse_expired, sign
 
-TOKEN = "hf_of_a_test"  # noqa: S105 - the only one that opens what is private here
+TOKEN = "hf_of_a_test"
 STRANGER = "hf_of_somebody_else"  # known, but let in nowhere
-_SECRET = "of this process"  # noqa: S105 - it signs for nobody else
 _TEXTS = {".json", ".md", ".txt", ".py", ".jinja", ".gitattributes", ""}  # kept in git itself
-_EXPIRED = (
-    b'<?xml version="1.0" encoding="UTF-8"?>\n'
-    b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"
-)
 
 
 class File(NamedTuple):
@@ -111,8 +108,8 @@ class Storage(FileServer):
 
     def answer(self, request: Request) -> Response:
         """Answer for a signed target; its ETag is not the hash, as in an object store."""
-        if not is_valid(request.target, request.path, _SECRET):
-            return Response(403, {"Content-Type": "application/xml"}, _EXPIRED)
+        if not is_valid(request.target, request.path):
+            return refuse_expired()
         path = self.blobs[request.path.rpartition("/")[2]]
         etag = hashlib.md5(str(path).encode(), usedforsecurity=False).hexdigest()
         return answer_bytes(request, {"ETag": f'"{etag}-1"'}, Span(path, 0, path.stat().st_size))
@@ -163,8 +160,6 @@ class Hub(FileServer):
             if token not in ("", TOKEN, STRANGER):
                 raise Refused(401, "", "Invalid credentials in Authorization header")
             match parts:
-                case ["api", "whoami-v2"]:
-                    return _json({"type": "user", "name": "test"}, 200 if token else 401)
                 case ["api", "models", owner, name]:
                     return self._about(f"{owner}/{name}", "main", token)
                 case ["api", "models", owner, name, "revision", revision]:
@@ -197,9 +192,7 @@ class Hub(FileServer):
             "siblings": [{"rfilename": path} for path in model.commits[sha]],
         })  # fmt: skip
 
-    def _list(
-        self, request: Request, name: str, revision: str, below: str, token: str
-    ) -> Response:
+    def _list(self, request: Request, name: str, revision: str, below: str, token: str) -> Response:
         model = self._model(name, token, reads=False)
         query = {key: values[0] for key, values in parse_qs(request.query).items()}
         deep = query.get("recursive", "").lower() in ("true", "1")
@@ -231,7 +224,7 @@ class Hub(FileServer):
         if file.sha256 is None:
             headers = {**common, "ETag": f'"{file.oid}"', "Content-Type": "text/plain"}
             return answer_bytes(request, headers, Span(file.path, 0, file.size))
-        target = sign(f"/repos/{quote(name)}/{file.sha256}", _SECRET, self.valid_seconds)
+        target = sign(f"/repos/{quote(name)}/{file.sha256}", self.valid_seconds)
         about = self.storage.about
         return Response(302, {
             **common, "Location": f"{about['scheme']}://127.0.0.1:{about['port']}{target}",
@@ -276,12 +269,9 @@ def _entries(files: dict[str, File], below: str, *, deep: bool) -> Iterator[dict
             yield file.entry(name)
 
 
-def serve_hub(folder: Path, link: Link = Link(), *, certificate: Path | None = None) -> Server:
+def serve_hub(folder: Path, link: Link = UNLIMITED, *, certificate: Path | None = None) -> Server:
     """Start a hub of the models in a folder; its `url` is meant for HF_ENDPOINT."""
-    words: list[str | Path] = [folder, "--latency", str(link.latency_seconds)]
-    words += ["--rate", str(link.bytes_per_second)]
-    words += ["--certificate", certificate] if certificate else []
-    return Server("hub", *words)
+    return serve_files(folder, link, certificate=certificate, program="hub")
 
 
 def main() -> None:

@@ -37,9 +37,7 @@ def serve_https(folder: Path, home: Path, certificates: Certificates) -> Foreign
     program = find_program("nginx", "nginx-light")
     port, configuration = free_port(), home / "nginx.conf"
     configuration.write_text(
-        _CONFIGURATION.format(
-            home=home, folder=folder, port=port, certificate=certificates.server
-        )
+        _CONFIGURATION.format(home=home, folder=folder, port=port, certificate=certificates.server)
     )
     argv = [program, "-c", str(configuration), "-e", str(home / "error.log"), "-p", str(home)]
     return Foreign(argv, port, home / "log")

@@ -112,15 +112,13 @@ def main() -> None:
     _, port = server.get_host_and_port()
     iam = boto3.client(
         "iam", endpoint_url=f"http://127.0.0.1:{port}", region_name=REGION,
-        aws_access_key_id="nobody", aws_secret_access_key="nothing",  # noqa: S106
+        aws_access_key_id="nobody", aws_secret_access_key="nothing",
     )  # fmt: skip
     iam.create_user(UserName="test")
     key = iam.create_access_key(UserName="test")["AccessKey"]
     everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [everything]}
-    iam.put_user_policy(
-        UserName="test", PolicyName="everything", PolicyDocument=json.dumps(policy)
-    )
+    iam.put_user_policy(UserName="test", PolicyName="everything", PolicyDocument=json.dumps(policy))
     about = {"port": port, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}
     serve_commands(about, {})
 
