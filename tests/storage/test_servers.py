@@ -198,6 +198,17 @@ def is_running(pid):
         return False
 
 
+def test_obstore_reads_ranges_over_http(served):
+    from obstore.store import HTTPStore
+
+    store = HTTPStore(served.url, client_options={"allow_http": True})
+
+    assert bytes(store.get_range("a.bin", start=9, length=500)) == DATA[9:509]
+    assert [bytes(part) for part in store.get_ranges("a.bin", starts=[1, 900_000], ends=[9, MIB])] \
+        == [DATA[1:9], DATA[900_000:]]  # fmt: skip
+    assert store.head("a.bin")["e_tag"] == get(served, "/a.bin", "HEAD")[0].getheader("ETag")
+
+
 def test_an_unknown_command_is_an_error_of_the_test_and_not_the_end_of_the_server(served):
     with pytest.raises(ValueError, match="nonsense"):
         served.ask("nonsense")
@@ -468,6 +479,31 @@ def test_the_client_of_the_hub_finds_commit_and_files(api, hub, models):
     below = api.list_repo_tree("org/model", "sub")
     assert [each.path for each in below] == ["sub/weights.bin"]
     assert "sub" in [each.path for each in api.list_repo_tree("org/model")]
+
+
+def test_the_client_of_the_hub_asks_about_single_files(api):
+    (entry,) = api.get_paths_info("org/model", ["model-0.safetensors", "absent"])
+    assert (entry.path, entry.size) == ("model-0.safetensors", MIB)
+    assert entry.lfs.sha256 == hashlib.sha256(DATA).hexdigest()
+
+
+def test_the_client_of_the_hub_downloads_a_whole_model(api, models, tmp_path):
+    made = Path(api.snapshot_download("org/model", cache_dir=tmp_path))
+    original = models / "org/model"
+    files = [each.relative_to(original) for each in original.rglob("*") if each.is_file()]
+    assert len(files) == 7
+    assert all((made / name).read_bytes() == (original / name).read_bytes() for name in files)
+
+
+def test_the_hub_and_its_storage_have_faults_too(hub, api, tmp_path):
+    from huggingface_hub.errors import HfHubHTTPError
+
+    hub.ask("storage_fault", kind="cut", times=1)
+    path = api.hf_hub_download("org/model", "model-2.safetensors", cache_dir=tmp_path)
+    assert Path(path).read_bytes() == DATA[2:]
+    hub.ask("fault", kind="status", value=500)
+    with pytest.raises(HfHubHTTPError):
+        api.model_info("org/model")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model-3.safetensors", "sub/weights.bin"])

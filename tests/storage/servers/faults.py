@@ -75,8 +75,12 @@ class FaultyServer(FileServer):
         """Return a target that the fault `signed` accepts for so many seconds."""
         return sign(path, seconds)
 
+    def answer_well(self, request: Request) -> Response:
+        """Answer as if nothing were wrong."""
+        return answer_file(self.folder, request)
+
     def answer(self, request: Request) -> Response:
-        """Answer as the folder would, with what is wrong just now."""
+        """Answer with what is wrong just now."""
         faults = [each for each in self.faults if each.applies(request)]
         for fault in faults:
             if instead := INSTEAD.get(fault.kind):
@@ -86,7 +90,7 @@ class FaultyServer(FileServer):
         for fault in faults:
             if before := BEFORE.get(fault.kind):
                 request = before(request, fault.value)
-        response = answer_file(self.folder, request)
+        response = self.answer_well(request)
         for fault in faults:
             if after := AFTER.get(fault.kind):
                 after(response, fault.value)

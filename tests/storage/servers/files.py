@@ -54,6 +54,7 @@ class Request(NamedTuple):
     method: str
     target: str
     headers: dict[str, str]
+    body: bytes = b""
 
     @property
     def path(self) -> str:
@@ -100,7 +101,8 @@ class Log:
     def add(self, request: Request, status: int) -> None:
         """Note one request and the status of its answer."""
         with self._lock:
-            self.requests.append({**request._asdict(), "status": status})
+            noted = {"method": request.method, "target": request.target}
+            self.requests.append({**noted, "headers": request.headers, "status": status})
 
     def add_bytes(self, count: int) -> None:
         """Note bytes of a body."""
@@ -272,18 +274,28 @@ def _bounds(header: str, size: int) -> tuple[int, int] | None:
 
 
 def _requests(connection: socket.socket) -> Iterator[Request]:
-    """Read requests without bodies until the client closes."""
+    """Read requests until the client closes."""
     data = b""
     while True:
-        while (end := data.find(b"\r\n\r\n")) < 0:
-            more = connection.recv(1 << 16)
-            if not more or len(data) > 1 << 16:
-                return
-            data += more
-        lines, data = data[:end].decode("latin-1").split("\r\n"), data[end + 4 :]
+        while (end := data.find(b"\r\n\r\n") + 4) < 4:
+            data += _receive(connection, data)
+        lines = data[:end].decode("latin-1").rstrip().split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         pairs = (line.partition(":") for line in lines[1:])
-        yield Request(method, target, {name.lower(): value.strip() for name, _, value in pairs})
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        stop = end + int(headers.get("content-length", 0))
+        while len(data) < stop:
+            data += _receive(connection, data)
+        yield Request(method, target, headers, data[end:stop])
+        data = data[stop:]
+
+
+def _receive(connection: socket.socket, before: bytes) -> bytes:
+    """Receive more of a request that is not too long."""
+    more = connection.recv(1 << 16)
+    if not more or len(before) > 1 << 20:
+        raise ConnectionError("the client has gone, or sends too much")
+    return more
 
 
 def _head(response: Response) -> bytes:

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
+from storage.servers.faults import FaultyServer
 from storage.servers.files import (
     UNLIMITED,
-    FileServer,
     Link,
     Request,
     Response,
@@ -101,12 +101,12 @@ class Model:
             raise Refused(403 if token else 401, "GatedRepo", message)
 
 
-class Storage(FileServer):
+class Storage(FaultyServer):
     """Large files by their hash, at addresses that expire."""
 
     blobs: dict[str, Path]
 
-    def answer(self, request: Request) -> Response:
+    def answer_well(self, request: Request) -> Response:
         """Answer for a signed target; its ETag is not the hash, as in an object store."""
         if not is_valid(request.target, request.path):
             return refuse_expired()
@@ -115,7 +115,7 @@ class Storage(FileServer):
         return answer_bytes(request, {"ETag": f'"{etag}-1"'}, Span(path, 0, path.stat().st_size))
 
 
-class Hub(FileServer):
+class Hub(FaultyServer):
     """The hub itself."""
 
     page = 1000  # entries of a listing
@@ -152,7 +152,7 @@ class Hub(FileServer):
         """Set how many entries a listing has, and how long a signed address is good for."""
         self.page, self.valid_seconds = page, valid_seconds
 
-    def answer(self, request: Request) -> Response:
+    def answer_well(self, request: Request) -> Response:
         """Answer a request of the API, or for a file."""
         parts = [unquote(part) for part in urlsplit(request.target).path.strip("/").split("/")]
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -160,18 +160,26 @@ class Hub(FileServer):
             if token not in ("", TOKEN, STRANGER):
                 raise Refused(401, "", "Invalid credentials in Authorization header")
             match parts:
-                case ["api", "models", owner, name]:
-                    return self._about(f"{owner}/{name}", "main", token)
-                case ["api", "models", owner, name, "revision", revision]:
-                    return self._about(f"{owner}/{name}", revision, token)
-                case ["api", "models", owner, name, "tree", revision, *below]:
-                    return self._list(request, f"{owner}/{name}", revision, "/".join(below), token)
+                case ["api", "models", owner, name, *rest]:
+                    return self._describe(request, f"{owner}/{name}", rest, token)
                 case [owner, name, "resolve", revision, *path]:
-                    return self._resolve(
-                        request, f"{owner}/{name}", revision, "/".join(path), token
-                    )
+                    model = self._model(f"{owner}/{name}", token, reads=True)
+                    return self._resolve(request, model, revision, "/".join(path))
         except Refused as refused:
             return refused.response
+        return _json({"error": "Not Found"}, 404)
+
+    def _describe(self, request: Request, name: str, rest: list[str], token: str) -> Response:
+        model = self._model(name, token, reads=False)
+        match rest or ["revision", "main"]:
+            case ["revision", revision]:
+                return self._about(name, model, revision)
+            case ["tree", revision, *below]:
+                return self._list(request, model, revision, "/".join(below))
+            case ["paths-info", revision]:
+                wanted = parse_qs(request.body.decode()).get("paths", [])
+                entries = _entries(model.commits[model.find(revision)], "", deep=True)
+                return _json([entry for entry in entries if entry["path"] in wanted])
         return _json({"error": "Not Found"}, 404)
 
     def _model(self, name: str, token: str, *, reads: bool) -> Model:
@@ -181,8 +189,7 @@ class Hub(FileServer):
         self.models[name].check(token, reads=reads)
         return self.models[name]
 
-    def _about(self, name: str, revision: str, token: str) -> Response:
-        model = self._model(name, token, reads=False)
+    def _about(self, name: str, model: Model, revision: str) -> Response:
         sha = model.find(revision)
         return _json({
             "_id": sha[:24], "id": name, "modelId": name, "sha": sha, "private": model.private,
@@ -192,8 +199,7 @@ class Hub(FileServer):
             "siblings": [{"rfilename": path} for path in model.commits[sha]],
         })  # fmt: skip
 
-    def _list(self, request: Request, name: str, revision: str, below: str, token: str) -> Response:
-        model = self._model(name, token, reads=False)
+    def _list(self, request: Request, model: Model, revision: str, below: str) -> Response:
         query = {key: values[0] for key, values in parse_qs(request.query).items()}
         deep = query.get("recursive", "").lower() in ("true", "1")
         entries = list(_entries(model.commits[model.find(revision)], below, deep=deep))
@@ -210,10 +216,7 @@ class Hub(FileServer):
             response.headers["Link"] = f'<{address}>; rel="next"'
         return response
 
-    def _resolve(
-        self, request: Request, name: str, revision: str, path: str, token: str
-    ) -> Response:
-        model = self._model(name, token, reads=True)
+    def _resolve(self, request: Request, model: Model, revision: str, path: str) -> Response:
         sha = model.find(revision)
         common = {"X-Repo-Commit": sha}
         file = model.commits[sha].get(path)
@@ -224,7 +227,7 @@ class Hub(FileServer):
         if file.sha256 is None:
             headers = {**common, "ETag": f'"{file.oid}"', "Content-Type": "text/plain"}
             return answer_bytes(request, headers, Span(file.path, 0, file.size))
-        target = sign(f"/repos/{quote(name)}/{file.sha256}", self.valid_seconds)
+        target = sign(f"/repos/{file.sha256}", self.valid_seconds)
         about = self.storage.about
         return Response(302, {
             **common, "Location": f"{about['scheme']}://127.0.0.1:{about['port']}{target}",
