@@ -133,6 +133,10 @@ class _Range(Question):
             self.refuse("the server does not say which bytes it sent")
         first, last, size = map(int, match.groups())
         self._recognise(size, response.headers)
+        if size == 0:  # whatever range that is
+            connection.close()
+            self.is_answered = True
+            return
         wanted = min(len(self.buffer), size - self.start)
         if (first, last) != (self.start + self.done, self.start + wanted - 1):
             self.refuse(f"the server sent bytes {first}-{last}, others were asked for")

@@ -1,8 +1,8 @@
 """Two S3 servers that are not ours, moto and s3rver, and a bucket filled from a folder.
 
 What they do not do, as tried on 2026-11-20:
-- moto checks signatures (against a user made at its start) and knows If-Match; a presigned
-  address it answers with 500 while it checks.
+- moto checks signatures (against a user made at its start) and knows If-Match; of a presigned
+  address it checks nothing and answers 500, so those are checked here, by botocore.
 - s3rver (npm) neither checks signatures nor looks at If-Match on GET, and takes `bytes=-7` for
   `bytes=0-7`; its ETags are right, so a client that compares them is safe.
 - rclone serve s3 (1.75) was tried and left out: it answers a range with status 200, which object
@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 from storage.servers.process import (
     Foreign,
@@ -101,6 +103,44 @@ def _find_s3rver() -> Path:
     return place
 
 
+def check_presigned(key: str, secret: str) -> None:
+    """Let moto check presigned addresses: botocore signs again what it was asked for."""
+    from moto.core.authorization import ActionAuthenticatorMixin as Checks
+    from moto.s3.exceptions import AccessForbidden
+
+    check_header = Checks._authenticate_and_authorize_s3_action
+
+    def check(self: Any, bucket_name: str | None = None, key_name: str | None = None) -> None:
+        target = self.request.environ["RAW_URI"]
+        if "X-Amz-Signature=" not in target:
+            check_header(self, bucket_name, key_name)
+        elif not is_presigned(f"http://{self.headers['Host']}{target}", key, secret):
+            raise AccessForbidden(msg="Request has expired, or the signature is another one")
+
+    Checks._authenticate_and_authorize_s3_action = check
+
+
+def is_presigned(url: str, key: str, secret: str) -> bool:
+    """Was this address signed with the key, for a time that has not passed?"""
+    from botocore.auth import S3SigV4QueryAuth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    plain, _, query = url.partition("?")
+    asked = {name: values[0] for name, values in parse_qs(query).items()}
+    signer = S3SigV4QueryAuth(Credentials(key, secret), "s3", REGION, int(asked["X-Amz-Expires"]))
+    request = AWSRequest("GET", plain)
+    request.context["timestamp"] = asked["X-Amz-Date"]
+    signer._modify_request_before_signing(request)
+    text = signer.string_to_sign(request, signer.canonical_request(request))
+    begun = datetime.strptime(asked["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    valid = timedelta(seconds=int(asked["X-Amz-Expires"]))
+    return (
+        signer.signature(text, request) == asked["X-Amz-Signature"]
+        and datetime.now(UTC) - begun < valid
+    )
+
+
 def main() -> None:
     """Serve moto until the input closes."""
     import boto3
@@ -119,6 +159,7 @@ def main() -> None:
     everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [everything]}
     iam.put_user_policy(UserName="test", PolicyName="everything", PolicyDocument=json.dumps(policy))
+    check_presigned(key["AccessKeyId"], key["SecretAccessKey"])
     about = {"port": port, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}
     serve_commands(about, {})
 
