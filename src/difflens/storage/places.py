@@ -21,6 +21,15 @@ def open_file(location: Location, limits: Mapping[str, int] | None = None) -> Mo
     return local.File(location, limits)
 
 
+def pin(location: Location) -> Location:
+    """Return the location with the commit that its branch is at now; others as they are."""
+    if isinstance(location, Address):
+        from . import remote
+
+        return remote.pin(location)
+    return location
+
+
 def is_file(location: Location) -> bool:
     """Is it a file? False also if nobody knows."""
     if isinstance(location, Address):

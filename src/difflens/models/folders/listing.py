@@ -271,6 +271,7 @@ def neighbour(file: ModelFile, location: str) -> ModelFile:
         raise CorruptFile(where, f"it names the file {named}, expected a relative path")
     if location[0] == "/" or location[1:2] == ":" or ".." in parts:
         raise CorruptFile(where, f"it names the file {named}, which is outside its folder")
+    location = "/".join(parts)
     if not is_plain(file.path, location):
         raise CorruptFile(where, f"it names the file {named}, expected a plain name at an address")
     return open_file(_target(file.path, location, where), limits_of(file))
