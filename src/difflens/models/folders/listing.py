@@ -46,7 +46,7 @@ _BESIDE = tuple(
 """.split()
 )
 _COMMIT_BYTES = 256
-_LOOK_INTO = 200
+_LOOK_INTO = 20
 
 
 class Contents(NamedTuple):
@@ -246,7 +246,8 @@ def _walk(folder: Location) -> Iterator[tuple[str, list[str], list[str]]]:
         here = folder / place if place else folder
         every = names(here)
         folders = [name for name in every if is_folder(here / name)]
-        yield place, folders, [name for name in every if name not in set(folders)]
+        others = set(folders)
+        yield place, folders, [name for name in every if name not in others]
         waiting += [_joined(place, name) for name in folders if not is_link(here / name)]
 
 
