@@ -92,7 +92,9 @@ class Bucket:
     def names(self, folder: Address) -> list[str]:
         self._list(folder)
         begin = f"{folder}/"
-        return list({key[len(begin) :].partition("/")[0] for key in self.files if key.startswith(begin)})
+        return list(
+            {key[len(begin) :].partition("/")[0] for key in self.files if key.startswith(begin)}
+        )
 
     def is_file(self, address: Address) -> bool:
         self._list(address.parent)
@@ -116,7 +118,10 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """Let a bucket stand for every storage."""
     made = Bucket()
     remote = SimpleNamespace(
-        **{name: getattr(made, name) for name in ("open_file", "names", "is_file", "is_folder", "pin")}
+        **{
+            name: getattr(made, name)
+            for name in ("open_file", "names", "is_file", "is_folder", "pin")
+        }
     )
     monkeypatch.setitem(__import__("sys").modules, "difflens.storage.remote", remote)
     monkeypatch.setattr(difflens.storage, "remote", remote, raising=False)

@@ -28,7 +28,7 @@ def run(*arguments, capsys):
 def test_an_address_has_a_scheme_a_root_and_a_key(text, parts):
     address = locate(text)
 
-    assert address == parts
+    assert address == (*parts, None)
     assert str(address) == text.rstrip("/")
 
 

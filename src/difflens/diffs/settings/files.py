@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from difflens.core.addresses import Location, locate
-from difflens.models.folders.listing import describe_folder_files
+from difflens.models.folders.listing import BESIDE, describe_folder_files, files_called
 from difflens.storage.places import is_folder
 
 Files = dict[str, Location]
@@ -39,7 +39,7 @@ def _around(place: Location | None, *, discovery: bool) -> Files:
         return {}
     if is_folder(place):
         return describe_folder_files(place)
-    return describe_folder_files(place.parent) if discovery else {}
+    return files_called(BESIDE, place.parent) if discovery else {}
 
 
 def with_named_configs(

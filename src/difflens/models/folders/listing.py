@@ -36,7 +36,7 @@ _PREFERENCE = tuple(
     .safetensors .bin .pt .pth .ckpt .gguf .onnx .keras .h5 .msgpack .npz
 """.split()
 )
-_BESIDE = tuple(
+BESIDE = tuple(
     """
     config.json generation_config.json quantize_config.json quant_config.json
     adapter_config.json preprocessor_config.json processor_config.json tokenizer.json
@@ -68,7 +68,7 @@ def describe_folder_files(path: str | Location) -> Mapping[str, Location]:
     path = locate(path)
     if not is_folder(path):
         return {}
-    return files_called(_BESIDE, model_folder(path))
+    return files_called(BESIDE, model_folder(path))
 
 
 def files_called(wanted: Iterable[str], folder: Location) -> dict[str, Location]:
