@@ -184,7 +184,9 @@ class Desk:
         strange = [name for name in named if name not in Named.__annotations__]
         if strange:
             raise TypeError(f"gather() takes no {strange[0]!r}: {', '.join(Named.__annotations__)}")
-        self._named = {name: _without_query(path) for name, path in named.items() if path}
+        self._named = {
+            name: _without_query(path) for name, path in named.items() if path is not None
+        }
         self._limits = limits
         self._discovery = discovery
         self.given: dict[str, str] = {}
