@@ -92,16 +92,13 @@ class HasChecksums(Protocol):
 
 
 class ModelFile(Protocol):
-    """A file, opened once: what a source plug-in gets.
-
-    A pickled one is its location, its version and its limits, and is opened again elsewhere.
-    """
-
-    size: int
+    """A file, opened once: what a source plug-in gets."""
 
     @property
     def path(self) -> Location:
         """Where it is: a path on this machine, or an address."""
+
+    size: int
 
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes [start, stop); for headers, whose size was checked before."""

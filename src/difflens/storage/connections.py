@@ -7,6 +7,7 @@ could make this machine read from its own network.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import functools
 import ipaddress
@@ -82,6 +83,14 @@ class Connections:
                     connection.sock.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     continue  # it is closed already
+
+    def close(self) -> None:
+        """Close what is idle."""
+        with self._lock:
+            idle = [each for connections in self._idle.values() for _, each in connections]
+            self._idle.clear()
+        for connection in idle:
+            connection.close()
 
     def _take_idle(self, host: Host) -> HTTPConnection | None:
         with self._lock:
@@ -185,3 +194,4 @@ def _trust() -> ssl.SSLContext:
 
 
 CONNECTIONS = Connections()
+atexit.register(CONNECTIONS.close)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from difflens.core.addresses import Address
-from difflens.core.errors import LimitExceeded
+from difflens.core.errors import LimitExceeded, UnreadableFile
 from difflens.core.escape import visible
 
 from .links import Link
@@ -80,6 +80,12 @@ class Stores:
         since, listing = self._listings.get(folder, (0.0, None))
         return listing if time.monotonic() - since < _SECONDS else None
 
+    def forget(self) -> None:
+        """Forget all stores and listings: settings of the environment are read again."""
+        with self._lock:
+            self._stores.clear()
+            self._listings.clear()
+
 
 def _make(address: Address) -> Store:
     if address.scheme in ("https", "http"):
@@ -87,9 +93,7 @@ def _make(address: Address) -> Store:
 
         return Web(address)
     if address.scheme == "hf":
-        from .hub import Hub
-
-        return Hub(address)
+        raise UnreadableFile(visible(str(address)), "the hub cannot be read yet")
     from .objects import Bucket
 
     return Bucket(address)
