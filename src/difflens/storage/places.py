@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from difflens.core.addresses import Address, Location
@@ -28,6 +28,12 @@ def pin(location: Location) -> Location:
 
         return remote.pin(location)
     return location
+
+
+def gather(file: ModelFile, ranges: Iterable[tuple[int, int]]) -> None:
+    """Fetch small ranges of a remote file, which are read next, all at the same time."""
+    if hasattr(file, "gather"):  # a file on this machine needs no help
+        file.gather(ranges)
 
 
 def is_file(location: Location) -> bool:
