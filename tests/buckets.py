@@ -101,7 +101,8 @@ class Bucket:
         return str(address) in self.files
 
     def is_folder(self, address: Address) -> bool:
-        self._list(address if not address.key else address.parent)
+        if str(address.parent) not in self._listed:
+            self._list(address)
         return any(key.startswith(f"{address}/") for key in self.files)
 
     def pin(self, address: Address) -> Address:

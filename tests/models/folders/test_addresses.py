@@ -159,6 +159,6 @@ def test_models_below_an_address_are_listed_as_on_disk(bucket, tmp_path):  # noq
     assert model_files(BASE) == ["a/deep/two.safetensors", "a/one.safetensors", "b"]
 
 
-def test_what_is_not_there_is_one_clear_error(bucket):  # noqa: F811
+def test_what_is_not_there_is_one_clear_error(bucket):  # noqa: ARG001, F811
     with pytest.raises(UnreadableFile, match="no such file"):
         open_model(f"{BASE}/model.safetensors")
