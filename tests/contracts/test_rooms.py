@@ -67,6 +67,7 @@ LATE = {
     "sqlalchemy": {"versions"},
     "alembic": {"versions"},
     "psycopg": {"versions"},
+    "obstore": {"storage"},
 }
 NEVER = {"pickle", "marshal", "shelve", "mmap"}
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
+from .addresses import Location
 from .records import Delta, GraphNode, TensorInfo
 
 Item = TypeVar("Item")
@@ -113,7 +114,10 @@ class HasChecksums(Protocol):
 class ModelFile(Protocol):
     """A file, opened once: what a source plug-in gets."""
 
-    path: Path
+    @property
+    def path(self) -> Location:
+        """Where it is: a path on this machine, or an address."""
+
     size: int
 
     def read(self, start: int, stop: int) -> bytes:
@@ -149,7 +153,10 @@ class HasDescriptor(Protocol):
 
 
 class Opener(Protocol):
-    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes."""
+    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes.
+
+    The path is a `Location`: its `name` and `suffix` may be asked for, it is not opened by itself.
+    """
 
     def __call__(self, file: ModelFile) -> TensorSource:
         """Open the file: reads its header, no tensor byte."""

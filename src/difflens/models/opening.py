@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
 from typing import Any, Protocol, runtime_checkable
 
+from difflens.core.addresses import Address
 from difflens.core.dtypes import BY_NUMPY_NAME
 from difflens.core.errors import ModelError
 from difflens.core.once import Call, as_call
@@ -37,7 +38,7 @@ class Module(Protocol):
         """Return the arrays by name."""
 
 
-Model = str | PathLike[str] | Mapping[str, Any] | Module | TensorSource
+Model = str | PathLike[str] | Address | Mapping[str, Any] | Module | TensorSource
 
 
 def open_input(
@@ -47,8 +48,9 @@ def open_input(
 
     `form` and `limits` are those of `open_model`, and have no effect on what is not a path.
     """
-    if isinstance(model, (str, PathLike)):
-        return fspath(model), open_model(fspath(model), format=form, limits=limits)
+    if isinstance(model, (str, PathLike, Address)):
+        name = str(model) if isinstance(model, Address) else fspath(model)
+        return name, open_model(model, format=form, limits=limits)
     if isinstance(model, TensorSource):
         return ALREADY_OPEN, BorrowedSource(model)
     arrays = model.state_dict() if isinstance(model, Module) else model

@@ -39,6 +39,11 @@ def is_folder(location: Location) -> bool:
     return local.is_folder(location)
 
 
+def is_link(location: Location) -> bool:
+    """Is it a symbolic link? There are none but on this machine."""
+    return not isinstance(location, Address) and os.path.islink(location)  # noqa: PTH114
+
+
 def names(folder: Location) -> list[str]:
     """List the files and folders in a folder, sorted, without the hidden ones."""
     if isinstance(folder, Address):

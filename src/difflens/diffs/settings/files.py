@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
+from difflens.core.addresses import Location, locate
 from difflens.models.describe import WITHOUT_PATH
 from difflens.models.folders.listing import describe_folder_files
+from difflens.storage.places import is_folder
 
-Files = dict[str, Path]
+Files = dict[str, Location]
 
 _CONFIG = "config.json"
 
@@ -22,10 +23,10 @@ def own_files(left: str, right: str, *, discovery: bool = True) -> tuple[Files, 
     sides = left, right
     found = [_around(side, discovery=discovery) for side in sides]
     for at, side in enumerate(sides):
-        if not Path(side).is_dir():
+        if not is_folder(locate(side)):
             found[at] = {name: path for name, path in found[at].items() if name in found[1 - at]}
     for at, side in enumerate(sides):
-        if found[at] and not Path(side).is_dir():
+        if found[at] and not is_folder(locate(side)):
             from ..evidence.discovery import is_owner  # asks every reader for its endings
 
             found[at] = found[at] if is_owner(side, sides[1 - at]) else {}
@@ -35,9 +36,10 @@ def own_files(left: str, right: str, *, discovery: bool = True) -> tuple[Files, 
 def _around(path: str, *, discovery: bool) -> Files:
     if path in WITHOUT_PATH:
         return {}
-    if Path(path).is_dir():
-        return describe_folder_files(path)
-    return describe_folder_files(Path(path).parent) if discovery else {}
+    location = locate(path)
+    if is_folder(location):
+        return describe_folder_files(location)
+    return describe_folder_files(location.parent) if discovery else {}
 
 
 def with_named_configs(
@@ -69,13 +71,13 @@ def _config(
     configs: tuple[str | None, str | None],
     *,
     discovery: bool,
-) -> Path | None:
+) -> Location | None:
     """Return the config of one side: named, its own, or the one that lies beside it."""
     from ..evidence.discovery import beside, inside
 
     named = configs[at]
     if named is not None:
-        return Path(named)
+        return locate(named)
     if _CONFIG in own or not discovery:
         return own.get(_CONFIG)
     return (inside(models[at]) | beside(models[at], models[1 - at])).get("config")

@@ -13,9 +13,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from difflens.core.addresses import Location
 from difflens.core.errors import (
     INCOMPLETE,
     CorruptFile,
@@ -54,7 +54,7 @@ def _kind(head: bytes) -> str:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of compressed data?"""
     del path
     return bool(_kind(head)) and (

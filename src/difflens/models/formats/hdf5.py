@@ -12,9 +12,9 @@ a damaged file may crash it.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
 from difflens.core.errors import INCOMPLETE, CorruptFile, DifflensError, LimitExceeded
 from difflens.core.escape import for_terminal, visible
@@ -37,7 +37,7 @@ _MOST_HELD = 512 << 20
 _LONGEST_TEXT, _NAMED = 1 << 16, 10
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is the signature at the start, or behind a user block that is nothing else?"""
     if head.startswith(SIGNATURE):
         return True
