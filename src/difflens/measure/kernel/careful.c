@@ -58,55 +58,51 @@ static void count_side(const struct decoded *run, int side, struct state *block)
 /* Sums of one side's finite values: the other side may be anything. */
 static void sum_side(const struct decoded *run, int side, struct state *block)
 {
-    struct sums sums = {0};
+    struct lanes lanes = {0};
+    struct sums sums;
     int64_t finite = 0;
     double pivot = difflens_mean(run->value[side], run->value[side], run->n);
     for (size_t i = 0; i < run->n; i++) {
-        double value = run->value[side][i], x = value - pivot, square = x * x;
-        if (!isfinite(value)) continue;
+        if (!isfinite(run->value[side][i])) continue;
+        difflens_add_value(&lanes, side, i % WAYS, run->value[side][i], pivot);
         finite++;
-        sums.s1[side] += x;
-        sums.s2[side] += square;
-        sums.s3[side] += square * x;
-        sums.s4[side] += square * square;
-        sums.magnitude[side] += magnitude(value);
     }
     if (finite == 0) return;
-    struct side_values whole = difflens_centred(&sums, side, finite, pivot);
-    whole.min = block->values[side].min;
-    whole.max = block->values[side].max;
-    block->values[side] = whole;
+    difflens_add_lanes(&lanes, &sums);
+    struct side_values all = difflens_centred(&sums, side, finite, pivot);
+    all.min = block->values[side].min;
+    all.max = block->values[side].max;
+    block->values[side] = all;
 }
 
 static void sum_pairs(const struct decoded *run, struct state *block)
 {
     double pivot[SIDES] = {difflens_mean(run->value[LEFT], run->value[RIGHT], run->n),
                            difflens_mean(run->value[RIGHT], run->value[LEFT], run->n)};
-    double s1[SIDES] = {0}, s2[SIDES] = {0}, cross = 0, n = 0;
+    struct lanes lanes = {0};
+    struct sums sums;
     for (size_t i = 0; i < run->n; i++) {
         double left = run->value[LEFT][i], right = run->value[RIGHT][i];
         if (!isfinite(left) || !isfinite(right)) continue;
-        double a = left - pivot[LEFT], b = right - pivot[RIGHT];
         double d = difference(run, i), move = magnitude(d);
-        n++;
-        s1[LEFT] += a, s1[RIGHT] += b;
-        s2[LEFT] += a * a, s2[RIGHT] += b * b;
-        cross += a * b;
-        block->abs_sum += move;
-        block->square_sum += d * d;
+        difflens_add_pair(&lanes, i % WAYS, left, right, d, pivot);
+        block->pairs++;
         block->sign_flips += (left < 0 && right > 0) || (left > 0 && right < 0);
         if (move > block->max_abs) {
             block->max_abs = move;
             block->max_abs_at = (int64_t)i;
         }
     }
-    if (n == 0) return;
-    block->pairs = (int64_t)n;
-    block->comoment = cross - s1[LEFT] * (s1[RIGHT] / n);
+    if (block->pairs == 0) return;
+    difflens_add_lanes(&lanes, &sums);
+    double n = (double)block->pairs;
+    block->abs_sum = sums.move;
+    block->square_sum = sums.move2;
+    block->comoment = sums.cross - sums.s1[LEFT] * (sums.s1[RIGHT] / n);
     for (int side = LEFT; side < SIDES; side++) {
-        double m2 = s2[side] - s1[side] * (s1[side] / n);
-        block->pair_mean[side] = pivot[side] + s1[side] / n;
-        block->pair_m2[side] = m2 < 0 ? 0 : m2;
+        struct side_values paired = difflens_centred(&sums, side, block->pairs, pivot[side]);
+        block->pair_mean[side] = paired.mean;
+        block->pair_m2[side] = paired.m2;
     }
 }
 

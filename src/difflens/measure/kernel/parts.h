@@ -20,10 +20,46 @@ static inline double magnitude(double x)
     return x < 0 ? -x : x;
 }
 
+/* Add a value to a lane of the sums of its side. */
+static inline void difflens_add_value(struct lanes *lanes, int side, size_t lane, double value,
+                                      double pivot)
+{
+    double x = value - pivot, square = x * x;
+    lanes->s1[side][lane] += x;
+    lanes->s2[side][lane] += square;
+    lanes->s3[side][lane] += square * x;
+    lanes->s4[side][lane] += square * square;
+    lanes->magnitude[side][lane] += magnitude(value);
+}
+
+/* Add a pair that moved by d to a lane of all sums. */
+static inline void difflens_add_pair(struct lanes *lanes, size_t lane, double left, double right,
+                                     double d, const double *pivot)
+{
+    double move = magnitude(d);
+    difflens_add_value(lanes, LEFT, lane, left, pivot[LEFT]);
+    difflens_add_value(lanes, RIGHT, lane, right, pivot[RIGHT]);
+    lanes->cross[lane] += (left - pivot[LEFT]) * (right - pivot[RIGHT]);
+    lanes->move[lane] += move;
+    lanes->move2[lane] += d * d;
+    if (move > lanes->largest_move[lane]) lanes->largest_move[lane] = move;
+}
+
+/* Add up a sum's lanes, first to last. */
+static inline double difflens_add_up(const double *lanes)
+{
+    double sum = 0;
+    for (int lane = 0; lane < WAYS; lane++) sum += lanes[lane];
+    return sum;
+}
+
+/* Add up the lanes of all sums. */
+void difflens_add_lanes(const struct lanes *lanes, struct sums *out);
+
 /* How many values of a side were finite. */
 int64_t difflens_finite(const struct state *state, int side);
 
-/* The mean of the values that are finite, as are their partners. */
+/* The mean of the values that are finite, as are their partners; it lies between them. */
 double difflens_mean(const double *values, const double *partners, size_t n);
 
 /* Turn sums about a pivot into moments about the mean of the n values themselves. */

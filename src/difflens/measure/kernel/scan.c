@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 8192, SMALL_BLOCK = 1024 };
+enum { BLOCK = 8192, SMALL_BLOCK = 1024, FEW = 512 };
 
 static const uint64_t infinity_bits[DTYPES] = {
     [F16] = 0x7c00, [BF16] = 0x7f80, [F32] = 0x7f800000, [F64] = 0x7ff0000000000000,
@@ -60,12 +60,13 @@ static double pivot_for(const struct loops *loops, const struct state *state, in
 {
     if (state->pairs > 0)
         return pivot_near(state->pair_mean[side], state->pair_m2[side], (double)state->pairs);
-    double values[512], m2 = 0;
-    size_t few = n < 512 ? n : 512;
+    double values[FEW], squares[WAYS] = {0};
+    size_t few = n < FEW ? n : FEW;
     loops->decode(type, bytes, few, values);
     double mean = difflens_mean(values, values, few);
-    for (size_t i = 0; i < few; i++) m2 += (values[i] - mean) * (values[i] - mean);
-    return isfinite(mean) ? pivot_near(mean, m2, (double)few) : 0;
+    for (size_t i = 0; i < few; i++)
+        squares[i % WAYS] += (values[i] - mean) * (values[i] - mean);
+    return isfinite(mean) ? pivot_near(mean, difflens_add_up(squares), (double)few) : 0;
 }
 
 /* Fill a block's moments from sums over values that are all finite. */
@@ -209,28 +210,34 @@ static void scan_any(const struct loops *loops, const struct state *state,
                 block->counts[side].odd += run->bytes[side][i] > 1;
 }
 
+/* How many elements go into the next block. Blocks end at fixed places, so that the bits of the
+   result do not depend on how the caller cut what it read. */
+static size_t room(const struct state *state, size_t block, size_t left)
+{
+    size_t length = block - (size_t)state->count % block;
+    return length < left ? length : left;
+}
+
 void difflens_scan(const struct loops *loops, struct state *state, enum dtype left_type,
                    const uint8_t *left, enum dtype right_type, const uint8_t *right, size_t n,
                    double epsilon)
 {
     double values[SIDES][SMALL_BLOCK];
     int hot = left_type == right_type && is_hot(loops, left_type);
-    for (size_t i = 0; i < n;) {
+    size_t small = hot ? 0 : n; /* up to here go small blocks */
+    for (size_t i = 0, length; i < n; i += length) {
         struct state block = {0};
-        /* Blocks end at fixed places, so that the bits of the result do not depend on how the
-           caller cut what it read, nor on where a NaN made a block a short one. */
-        size_t length = BLOCK - (size_t)(state->count % BLOCK);
-        if (length > n - i) length = n - i;
         const uint8_t *a = at(left_type, left, i), *b = at(right_type, right, i);
-        if (!hot || !scan_hot(loops, state, left_type, a, b, length, epsilon, &block)) {
-            if (length > SMALL_BLOCK) length = SMALL_BLOCK;
+        length = room(state, BLOCK, n - i);
+        if (i < small || !scan_hot(loops, state, left_type, a, b, length, epsilon, &block)) {
+            if (i >= small) small = i + length;
+            length = room(state, SMALL_BLOCK, n - i);
             block = (struct state){0};
             struct decoded run = {{left_type, right_type}, {a, b}, length,
                                   {values[LEFT], values[RIGHT]}};
             scan_any(loops, state, &run, epsilon, &block);
         }
         difflens_merge(state, &block);
-        i += length;
     }
 }
 

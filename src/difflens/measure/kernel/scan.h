@@ -30,7 +30,17 @@ struct state {
     double pair_mean[SIDES], pair_m2[SIDES], comoment, max_abs, abs_sum, square_sum;
 };
 
-/* Sums over one block of finite pairs; powers are taken about a pivot near the mean. */
+/* Element i of a block adds to lane i % WAYS, and the lanes are added up first to last: a vector
+   of eight doubles, vectors of two and NumPy's columns then round alike. */
+enum { WAYS = 8 };
+
+/* Sums over one block of finite pairs while it is scanned, in lanes. */
+struct lanes {
+    double s1[SIDES][WAYS], s2[SIDES][WAYS], s3[SIDES][WAYS], s4[SIDES][WAYS];
+    double magnitude[SIDES][WAYS], cross[WAYS], move[WAYS], move2[WAYS], largest_move[WAYS];
+};
+
+/* These sums, the lanes added up; powers are taken about a pivot near the mean. */
 struct sums {
     double s1[SIDES], s2[SIDES], s3[SIDES], s4[SIDES], magnitude[SIDES];
     double cross, move, move2, largest_move;
