@@ -232,21 +232,12 @@ INLINE void NAME(add)(struct NAME(lanes) *sum, vd left, vd right, int factors, i
     sum->largest_move = LARGER(move, sum->largest_move);
 }
 
-/* Lay the lanes of a vector among all lanes, from `first` on. */
-INLINE void NAME(lay)(const struct NAME(lanes) *sum, size_t first, struct lanes *out)
-{
-    for (int side = LEFT; side < SIDES; side++) {
-        memcpy(out->s1[side] + first, &sum->s1[side], sizeof(vd));
-        memcpy(out->s2[side] + first, &sum->s2[side], sizeof(vd));
-        memcpy(out->s3[side] + first, &sum->s3[side], sizeof(vd));
-        memcpy(out->s4[side] + first, &sum->s4[side], sizeof(vd));
-        memcpy(out->magnitude[side] + first, &sum->magnitude[side], sizeof(vd));
-    }
-    memcpy(out->cross + first, &sum->cross, sizeof(vd));
-    memcpy(out->move + first, &sum->move, sizeof(vd));
-    memcpy(out->move2 + first, &sum->move2, sizeof(vd));
-    memcpy(out->largest_move + first, &sum->largest_move, sizeof(vd));
-}
+#define EVERY_SUM(DO)                                                                            \
+    DO(s1[LEFT]) DO(s1[RIGHT]) DO(s2[LEFT]) DO(s2[RIGHT]) DO(s3[LEFT]) DO(s3[RIGHT])             \
+    DO(s4[LEFT]) DO(s4[RIGHT]) DO(magnitude[LEFT]) DO(magnitude[RIGHT])                          \
+    DO(cross) DO(move) DO(move2) DO(largest_move)
+#define FETCH(name) memcpy(&sum.name, lanes->name + first, sizeof sum.name);
+#define PUT_BACK(name) memcpy(lanes->name + first, &sum.name, sizeof sum.name);
 
 #define ADD_ALL(type, WIDTH, factors, pivoted)                                                   \
     for (size_t i = first; i < whole; i += WAYS)                                                 \
@@ -257,26 +248,25 @@ INLINE void NAME(lay)(const struct NAME(lanes) *sum, size_t first, struct lanes 
    sums of one part fill the registers. */
 #define SUMS(TYPE, type, WIDTH, factors)                                                         \
     TARGET static void NAME(sums_##type)(const uint8_t *left, const uint8_t *right, size_t n,    \
-                                         const double *pivot, struct sums *out)                  \
+                                         const double *pivot, struct lanes *lanes)               \
     {                                                                                            \
-        struct lanes all;                                                                        \
         vd left_pivot = (vd){0} + pivot[LEFT], right_pivot = (vd){0} + pivot[RIGHT];             \
         size_t whole = n - n % WAYS;                                                             \
         for (size_t first = 0; first < WAYS; first += LANES) {                                   \
-            struct NAME(lanes) sum = {0};                                                        \
+            struct NAME(lanes) sum;                                                              \
+            EVERY_SUM(FETCH)                                                                     \
             if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                         \
                 ADD_ALL(type, WIDTH, factors, 0)                                                 \
             } else {                                                                             \
                 ADD_ALL(type, WIDTH, factors, 1)                                                 \
             }                                                                                    \
-            NAME(lay)(&sum, first, &all);                                                        \
+            EVERY_SUM(PUT_BACK)                                                                  \
         }                                                                                        \
         double a[WAYS], b[WAYS];                                                                 \
         NAME(decode)(TYPE, left + whole * WIDTH, n - whole, a);                                  \
         NAME(decode)(TYPE, right + whole * WIDTH, n - whole, b);                                 \
         for (size_t i = 0; i < n - whole; i++)                                                   \
-            difflens_add_pair(&all, i, a[i], b[i], b[i] - a[i], pivot);                          \
-        difflens_add_lanes(&all, out);                                                           \
+            difflens_add_pair(lanes, i, a[i], b[i], b[i] - a[i], pivot);                         \
     }
 
 SUMS(F64, f64, 8, 1)

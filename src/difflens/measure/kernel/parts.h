@@ -7,13 +7,14 @@
 extern const uint8_t difflens_bits[DTYPES];
 extern const struct rounding difflens_rounding[DTYPES];
 
-/* A block of pairs, encoded and decoded. */
-struct decoded {
+/* Pairs of encoded elements. */
+struct run {
     enum dtype type[SIDES];
     const uint8_t *bytes[SIDES];
     size_t n;
-    double *value[SIDES];
 };
+
+enum { BLOCK = 8192, SMALL_BLOCK = 1024 };
 
 static inline double magnitude(double x)
 {
@@ -66,13 +67,13 @@ double difflens_mean(const double *values, const double *partners, size_t n);
 struct side_values difflens_centred(const struct sums *sums, int side, int64_t n, double pivot);
 
 /* Are these 64-bit integers of one type, whose differences doubles may lose? */
-int difflens_exact(const struct decoded *run);
+int difflens_exact(const struct run *run);
 
 /* How many elements of a block of one type have the same bits. */
-int64_t difflens_equal_bits(const struct loops *loops, const struct decoded *run);
+int64_t difflens_equal_bits(const struct loops *loops, const struct run *run);
 
-/* Scan a block of any values, one by one. */
-void difflens_careful(const struct loops *loops, const struct decoded *run, double epsilon,
+/* Scan a small block of any values, one by one. */
+void difflens_careful(const struct loops *loops, const struct run *run, double epsilon,
                       struct state *block);
 
 #endif

@@ -9,8 +9,8 @@ Computation of Covariances and Arbitrary-Order Statistical Moments".
 
 What rounds is defined here, and done alike by every kernel:
 
-- Blocks end at multiples of 8,192 elements where two tensors of one float type are compared and
-  all of the block is finite, and at multiples of 1,024 elsewhere.
+- Blocks end at multiples of 8,192 elements; one that holds a NaN, an infinity or a 64-bit integer
+  that is no double is cut at multiples of 1,024.
 - Element i of a block adds to lane i mod 8 of each sum; then the lanes are added, first to last.
 - A product is rounded before it is added. Formulae are evaluated from left to right, as written.
 
@@ -80,7 +80,6 @@ _BITS = {
     "F4": 4,
 }
 
-_HOT = frozenset({"F16", "BF16", "F32", "F64", "C64"})  # what models are made of
 _WIDE = frozenset({"I64", "U64"})  # two of them may differ where their floats do not
 _EXACT = 2.0**53  # integers below are floats
 
@@ -104,11 +103,10 @@ def scan(  # noqa: PLR0917 - both kernels are called by position
     if left_dtype != right_dtype and "C64" in {left_dtype, right_dtype}:
         raise ValueError(f"C64 is compared with C64 only, not {left_dtype} with {right_dtype}")
     run = _Run(left_codes, right_codes, left_dtype, right_dtype)
-    hot = left_dtype == right_dtype and left_dtype in _HOT
     total = _unpack(state)
     with np.errstate(all="ignore"):  # infinities and signalling NaNs are data here
         for block in _cut(run, total, _BLOCK):
-            sums = _sum_together(block, total) if hot else None
+            sums = _sum_together(block, total)
             if sums:
                 _add(total, _count(block, epsilon) | sums)
                 continue
@@ -373,16 +371,15 @@ def _powers(values: _Floats, pivot: float) -> list[_Floats]:
 
 def _add_up(*terms: _Floats, kept: _Flags | None = None) -> list[float]:
     """Sum arrays: rows of lanes one after another, then the lanes."""
-    whole, rest = divmod(len(terms[0]), _LANES)
-    rows = np.zeros((whole + 1, len(terms), _LANES))
-    for at, term in enumerate(terms):
-        some = term if kept is None else np.where(kept, term, 0.0)
-        rows[:whole, at] = some[: whole * _LANES].reshape(whole, _LANES)
-        rows[whole, at, :rest] = some[whole * _LANES :]
-    lanes = np.add.reduce(rows, axis=0)
+    count = len(terms[0])
+    rows = -(-count // _LANES)
+    table = np.zeros((rows * _LANES, len(terms)))
+    for column, term in enumerate(terms):
+        table[:count, column] = term if kept is None else np.where(kept, term, 0.0)
     sums = np.zeros(len(terms))
-    for lane in range(_LANES):
-        sums += lanes[:, lane]
+    # NumPy adds up rows in their order; only within a row would it add by pairs.
+    for lane in np.add.reduce(table.reshape(rows, _LANES, len(terms)), axis=0):
+        sums += lane
     return sums.tolist()
 
 

@@ -71,8 +71,9 @@ enum { READ_BLOCK = 1024 };
 struct loops {
     const char *name;
     void (*decode)(enum dtype type, const uint8_t *bytes, size_t n, double *out);
+    /* Add n pairs, a multiple of WAYS but at the end of a block, to its sums. */
     void (*sums[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n,
-                         const double *pivot, struct sums *out);
+                         const double *pivot, struct lanes *lanes);
     void (*tally[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n, struct tally *out);
     int64_t (*equal)(const uint8_t *left, const uint8_t *right, size_t n, size_t width);
     int64_t (*over)(const double *left, const double *right, size_t n, double epsilon);
