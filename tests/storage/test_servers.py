@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import subprocess
 import sys
@@ -404,6 +405,33 @@ def test_obstore_reads_ranges_of_both_stores(store):
         remote.head("models/sub/a.bin")["e_tag"].strip('"')
         == hashlib.md5(DATA, usedforsecurity=False).hexdigest()
     )
+
+
+def test_moto_takes_addresses_that_are_signed_and_have_not_expired(moto, folder):
+    (folder / "a b+c").write_bytes(b"1234")
+    moto.fill("presigned", folder)
+
+    def ask(store, seconds=60):
+        words = {"Bucket": "presigned", "Key": "a b+c"}
+        return store.client().generate_presigned_url("get_object", words, seconds)
+
+    def read(address):
+        place = urlsplit(address)
+        return get(
+            SimpleNamespace(port=place.port), f"{place.path}?{place.query}", Range="bytes=1-2"
+        )
+
+    def code(address):
+        answer, body = read(address)
+        return answer.status, re.search(rb"<Code>(\w+)<", body)[1].decode()
+
+    answer, body = read(ask(moto))
+    assert (answer.status, body) == (206, b"23")
+    assert code(ask(moto, seconds=-1)) == (403, "AccessDenied")
+    assert code(ask(moto).replace("a%20b", "a%20c")) == (403, "SignatureDoesNotMatch")
+    assert code(ask(moto._replace(secret="no"))) == (403, "SignatureDoesNotMatch")
+    assert code(ask(moto._replace(key="nobody"))) == (403, "InvalidAccessKeyId")
+    assert code(f"{moto.url}/presigned/a%20b%2Bc") == (403, "AccessDenied")
 
 
 def test_moto_refuses_who_cannot_sign_and_who_asks_for_another_version(moto, folder):

@@ -6,7 +6,7 @@ What remote files need is imported with the first address.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from difflens.core.addresses import Address, Location
@@ -37,6 +37,21 @@ def open_file(location: Location, limits: Mapping[str, int] | None = None) -> Mo
 
         return remote.open_file(location, limits)
     return local.File(location, limits)
+
+
+def pin(location: Location) -> Location:
+    """Return the location with the commit that its branch is at now; others as they are."""
+    if isinstance(location, Address):
+        from . import remote
+
+        return remote.pin(location)
+    return location
+
+
+def gather(file: ModelFile, ranges: Iterable[tuple[int, int]]) -> None:
+    """Fetch small ranges of a remote file, which are read next, all at the same time."""
+    if hasattr(file, "gather"):  # a file on this machine needs no help
+        file.gather(ranges)
 
 
 def is_file(location: Location) -> bool:

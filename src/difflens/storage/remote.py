@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
 from difflens.core.escape import visible
 from difflens.core.limits import DEFAULTS
+from difflens.core.once import Call, as_call
 
 from .blocks import BLOCKS
-from .fetchers import fetch_pieces
+from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import Segments
-from .stores import STORES, Entry
+from .segments import GAP, Segments
+from .stores import STORES, Entry, HasCommits
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
@@ -87,6 +87,23 @@ class RemoteFile:
         for segment in self.segments.plan(start, stop):
             self.segments.start(segment)
 
+    def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
+        fetches = [
+            Fetch(self._transfer, start, memoryview(bytearray(stop - start)))
+            for start, stop in _joined(ranges, self.size)
+            if not BLOCKS.holds(self, start, stop)
+        ]
+        for fetch in fetches:
+            FETCHERS.submit(fetch)
+        try:
+            for fetch in fetches:
+                fetch.wait()
+                BLOCKS.add(self, fetch.start, bytes(fetch.buffer))
+        finally:
+            for fetch in fetches:
+                fetch.cancel()
+
     def limit(self, name: str) -> int:
         """Return a limit by name, with the value of the user if there is one."""
         limit = self.limits.get(name, DEFAULTS.get(name))
@@ -103,9 +120,10 @@ class RemoteFile:
         self.segments.drop()
         BLOCKS.drop(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle where it is and which version; never what opens it."""
-        return RemoteFile, (self.path, self.limits, self.identity)
+    def __reduce__(self) -> Call:
+        """Pickle where it is and which version, never what opens it; a process opens it once."""
+        limits = tuple(sorted(self.limits.items()))
+        return as_call(_open_again, self.path, limits, self.identity)
 
     def _ask(self, start: int, buffer: memoryview) -> int:
         """Ask for bytes that nobody announced; few of them come with their neighbours."""
@@ -129,6 +147,24 @@ class RemoteFile:
         return start, min(start + BLOCK, self.size)
 
 
+def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Join ranges that lie near each other, and cut them at the end of the file."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        stop = min(end, size)
+        if joined and start - joined[-1][1] <= GAP and stop - joined[-1][0] <= BLOCK:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        elif start < stop:
+            joined.append((start, stop))
+    return joined
+
+
+def _open_again(
+    path: Address, limits: tuple[tuple[str, int], ...], identity: Version
+) -> RemoteFile:
+    return RemoteFile(path, dict(limits), identity)
+
+
 _opened: OrderedDict[Address, RemoteFile] = OrderedDict()  # by `is_file`, for who opens them next
 _MOST_OPENED = 64
 
@@ -140,6 +176,12 @@ def open_file(address: Address, limits: Mapping[str, int] | None = None) -> Remo
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
     return file
+
+
+def pin(address: Address) -> Address:
+    """Return the address with the commit that its branch is at; other stores have no branches."""
+    store = STORES.store(address)
+    return store.pin(address) if isinstance(store, HasCommits) else address
 
 
 def is_file(address: Address) -> bool:

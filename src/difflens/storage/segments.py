@@ -7,7 +7,7 @@ import threading
 from .fetchers import FETCHERS, PIECE, Fetch
 from .transfer import Transfer
 
-_GAP = 16 * 1024  # fewer bytes between two ranges are fetched with them
+GAP = 16 * 1024  # fewer bytes between two ranges are fetched with them
 _MOST_SPARE = 20
 _spare: list[bytearray] = []  # buffers to use again: new memory costs a page fault for each 4 KiB
 
@@ -139,7 +139,7 @@ class Segments:
             growing is not None
             and growing.fetch is None
             and growing.is_live
-            and 0 <= start - growing.stop <= _GAP
+            and 0 <= start - growing.stop <= GAP
             and start - growing.start < PIECE
             and self._next_start(growing.stop - 1, start) == start
         ):

@@ -1,8 +1,8 @@
 """Two S3 servers that are not ours, moto and s3rver, and a bucket filled from a folder.
 
 What they do not do, as tried on 2026-11-20:
-- moto checks signatures (against a user made at its start) and knows If-Match; of a presigned
-  address it checks nothing and answers 500, so those are checked here, by botocore.
+- moto knows If-Match. It has no check of presigned addresses, so ours stands before it
+  (signatures.py), for signed headers and for addresses with an end.
 - s3rver (npm) neither checks signatures nor looks at If-Match on GET, and takes `bytes=-7` for
   `bytes=0-7`; its ETags are right, so a client that compares them is safe.
 - rclone serve s3 (1.75) was tried and left out: it answers a range with status 200, which object
@@ -11,13 +11,11 @@ What they do not do, as tried on 2026-11-20:
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs
 
 from storage.servers.process import (
     Foreign,
@@ -27,8 +25,10 @@ from storage.servers.process import (
     free_port,
     serve_commands,
 )
+from storage.servers.signatures import SignedOnly
 
 REGION = "us-east-1"
+_KEY, _SECRET = "key-of-a-test", "secret/of+a/test"
 _SERVE = """
 const S3rver = require(process.argv[1]);
 new S3rver({address: '127.0.0.1', port: +process.argv[2], directory: process.argv[3],
@@ -63,7 +63,10 @@ class Store(NamedTuple):
         return boto3.client(
             "s3", endpoint_url=self.url, region_name=REGION, aws_access_key_id=self.key,
             aws_secret_access_key=self.secret,
-            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
+            config=Config(
+                s3={"addressing_style": "path"}, signature_version="s3v4",
+                retries={"max_attempts": 1},
+            ),
         )  # fmt: skip
 
     def fill(self, bucket: str, folder: Path, prefix: str = "") -> None:
@@ -78,10 +81,9 @@ class Store(NamedTuple):
 
 
 def serve_moto() -> tuple[Server, Store]:
-    """Start moto; it refuses whoever does not sign with the key of the store."""
-    # The first three requests make the user; all others are checked.
-    server = Server("s3", environment={"INITIAL_NO_AUTH_ACTION_COUNT": "3"})
-    return server, Store(server.url, server.about["key"], server.about["secret"])
+    """Start moto; whoever does not sign with the key of the store is refused."""
+    server = Server("s3")
+    return server, Store(server.url, _KEY, _SECRET)
 
 
 def serve_s3rver(folder: Path) -> tuple[Foreign, Store]:
@@ -103,65 +105,17 @@ def _find_s3rver() -> Path:
     return place
 
 
-def check_presigned(key: str, secret: str) -> None:
-    """Let moto check presigned addresses: botocore signs again what it was asked for."""
-    from moto.core.authorization import ActionAuthenticatorMixin as Checks
-    from moto.s3.exceptions import AccessForbidden
-
-    check_header = Checks._authenticate_and_authorize_s3_action
-
-    def check(self: Any, bucket_name: str | None = None, key_name: str | None = None) -> None:
-        target = self.request.environ["RAW_URI"]
-        if "X-Amz-Signature=" not in target:
-            check_header(self, bucket_name, key_name)
-        elif not is_presigned(f"http://{self.headers['Host']}{target}", key, secret):
-            raise AccessForbidden(msg="Request has expired, or the signature is another one")
-
-    Checks._authenticate_and_authorize_s3_action = check
-
-
-def is_presigned(url: str, key: str, secret: str) -> bool:
-    """Was this address signed with the key, for a time that has not passed?"""
-    from botocore.auth import S3SigV4QueryAuth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
-    plain, _, query = url.partition("?")
-    asked = {name: values[0] for name, values in parse_qs(query).items()}
-    signer = S3SigV4QueryAuth(Credentials(key, secret), "s3", REGION, int(asked["X-Amz-Expires"]))
-    request = AWSRequest("GET", plain)
-    request.context["timestamp"] = asked["X-Amz-Date"]
-    signer._modify_request_before_signing(request)
-    text = signer.string_to_sign(request, signer.canonical_request(request))
-    begun = datetime.strptime(asked["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    valid = timedelta(seconds=int(asked["X-Amz-Expires"]))
-    return (
-        signer.signature(text, request) == asked["X-Amz-Signature"]
-        and datetime.now(UTC) - begun < valid
-    )
-
-
 def main() -> None:
     """Serve moto until the input closes."""
-    import boto3
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
 
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    iam = boto3.client(
-        "iam", endpoint_url=f"http://127.0.0.1:{port}", region_name=REGION,
-        aws_access_key_id="nobody", aws_secret_access_key="nothing",
-    )  # fmt: skip
-    iam.create_user(UserName="test")
-    key = iam.create_access_key(UserName="test")["AccessKey"]
-    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-    policy = {"Version": "2012-10-17", "Statement": [everything]}
-    iam.put_user_policy(UserName="test", PolicyName="everything", PolicyDocument=json.dumps(policy))
-    check_presigned(key["AccessKeyId"], key["SecretAccessKey"])
-    about = {"port": port, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}
-    serve_commands(about, {})
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections are kept
+    moto = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, SignedOnly(moto, _KEY, _SECRET), threaded=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    serve_commands({"port": server.port}, {})
 
 
 if __name__ == "__main__":
