@@ -105,9 +105,6 @@ class Bucket:
             self._list(address)
         return any(key.startswith(f"{address}/") for key in self.files)
 
-    def pin(self, address: Address) -> Address:
-        return address
-
     def _list(self, folder: Address) -> None:
         if str(folder) not in self._listed:
             self._listed.add(str(folder))
@@ -119,10 +116,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """Let a bucket stand for every storage."""
     made = Bucket()
     remote = SimpleNamespace(
-        **{
-            name: getattr(made, name)
-            for name in ("open_file", "names", "is_file", "is_folder", "pin")
-        }
+        **{name: getattr(made, name) for name in ("open_file", "names", "is_file", "is_folder")}
     )
     monkeypatch.setitem(__import__("sys").modules, "difflens.storage.remote", remote)
     monkeypatch.setattr(difflens.storage, "remote", remote, raising=False)

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -121,19 +123,22 @@ def test_nothing_outside_the_folder_is_served(served):
     assert get(served, "/empty")[1] == b""
 
 
-def test_a_connection_is_kept_and_everything_is_counted(served):
-    served.ask("reset")
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", served.port)) as connection:
+def test_a_connection_is_kept_and_everything_is_counted(folder):
+    (folder / "a.bin").write_bytes(DATA)
+    with (
+        serve_files(folder) as server,
+        contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection,
+    ):
         for number in range(5):
             connection.request("GET", "/a.bin", headers={"Range": f"bytes={number}-{number + 9}"})
             assert connection.getresponse().read() == DATA[number : number + 10]
+        counts, requests = server.ask("counts"), server.ask("requests")
+        server.ask("reset")
+        after = server.ask("counts")
 
-    assert served.ask("counts") == {
-        "requests": 5, "bytes": 50, "connections": 1, "most_open": 1
-    }  # fmt: skip
-    assert [each["headers"]["range"] for each in served.ask("requests")][:2] == [
-        "bytes=0-9", "bytes=1-10"
-    ]  # fmt: skip
+    assert counts == {"requests": 5, "bytes": 50, "connections": 1, "most_open": 1}
+    assert after == {"requests": 0, "bytes": 0, "connections": 0, "most_open": 1}
+    assert [each["headers"]["range"] for each in requests[:2]] == ["bytes=0-9", "bytes=1-10"]
 
 
 def test_a_link_has_the_latency_and_the_rate_it_was_told(served):
@@ -156,7 +161,7 @@ def test_a_link_has_the_latency_and_the_rate_it_was_told(served):
     least = latency + count / rate
     assert len(seconds) == 4
     assert min(seconds) > least * 0.99, "never faster"
-    assert min(seconds) < least * 1.5, "and each connection has the whole rate"
+    assert min(seconds) < least * 2.5, "and each connection has the whole rate"
 
 
 def test_https_is_trusted_by_those_who_trust_the_authority(folder, certificates):
@@ -402,6 +407,33 @@ def test_obstore_reads_ranges_of_both_stores(store):
     )
 
 
+def test_moto_takes_addresses_that_are_signed_and_have_not_expired(moto, folder):
+    (folder / "a b+c").write_bytes(b"1234")
+    moto.fill("presigned", folder)
+
+    def ask(store, seconds=60):
+        words = {"Bucket": "presigned", "Key": "a b+c"}
+        return store.client().generate_presigned_url("get_object", words, seconds)
+
+    def read(address):
+        place = urlsplit(address)
+        return get(
+            SimpleNamespace(port=place.port), f"{place.path}?{place.query}", Range="bytes=1-2"
+        )
+
+    def code(address):
+        answer, body = read(address)
+        return answer.status, re.search(rb"<Code>(\w+)<", body)[1].decode()
+
+    answer, body = read(ask(moto))
+    assert (answer.status, body) == (206, b"23")
+    assert code(ask(moto, seconds=-1)) == (403, "AccessDenied")
+    assert code(ask(moto).replace("a%20b", "a%20c")) == (403, "SignatureDoesNotMatch")
+    assert code(ask(moto._replace(secret="no"))) == (403, "SignatureDoesNotMatch")
+    assert code(ask(moto._replace(key="nobody"))) == (403, "InvalidAccessKeyId")
+    assert code(f"{moto.url}/presigned/a%20b%2Bc") == (403, "AccessDenied")
+
+
 def test_moto_refuses_who_cannot_sign_and_who_asks_for_another_version(moto, folder):
     from botocore.exceptions import ClientError
 
@@ -528,20 +560,24 @@ def test_the_client_of_the_hub_is_led_here_by_its_variable(hub, tmp_path):
 
 
 def test_a_large_file_lies_at_an_address_that_expires(hub):
-    hub.ask("configure", valid_seconds=0.3)
-    answer, _ = get(hub, "/org/model/resolve/main/model-0.safetensors", "HEAD")
-    location = urlsplit(answer.getheader("Location"))
-    target = f"{location.path}?{location.query}"
+    storage = SimpleNamespace(port=hub.about["storage_port"])
 
-    storage = type("Storage", (), {"port": hub.about["storage_port"]})
-    assert location.port == storage.port != hub.port
-    assert answer.status == 302
+    def redirect(valid_seconds):
+        hub.ask("configure", valid_seconds=valid_seconds)
+        answer, _ = get(hub, "/org/model/resolve/main/model-0.safetensors", "HEAD")
+        location = urlsplit(answer.getheader("Location"))
+        assert (answer.status, location.port) == (302, storage.port)
+        return answer, f"{location.path}?{location.query}"
+
+    answer, target = redirect(60)
+    assert hub.port != storage.port
     assert answer.getheader("X-Linked-ETag") == f'"{hashlib.sha256(DATA).hexdigest()}"'
     assert answer.getheader("X-Linked-Size") == str(MIB)
     part, body = get(storage, target, Range="bytes=3-5")
     assert (part.status, body) == (206, DATA[3:6])
     assert get(storage, target, If_Match='"another"')[0].status == 412
-    time.sleep(0.3)
+    assert get(storage, target.replace("Expires=1", "Expires=2"))[0].status == 403
+    _, target = redirect(0)
     assert get(storage, target)[0].status == 403
 
 

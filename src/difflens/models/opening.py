@@ -52,10 +52,11 @@ def open_input(
 
     `form` and `limits` are those of `open_model`, and have no effect on what is not a path.
     """
-    place = place_of(model)
-    if isinstance(place, Address):
-        return str(place), open_model(place, format=form, limits=limits)
-    if isinstance(model, (str, PathLike)):
+    if isinstance(model, (str, PathLike, Address)):
+        place = locate(model)
+        if isinstance(place, Address) or isinstance(model, Address):
+            place = pin(place)
+            return str(place), open_model(place, format=form, limits=limits)
         return fspath(model), open_model(model, format=form, limits=limits)
     if isinstance(model, TensorSource):
         return ALREADY_OPEN, BorrowedSource(model)

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 from storage.servers.process import Server, serve_commands
 
-_PIECE = 1 << 19  # bytes sent at once where the rate is limited: 7 ms at 80 MB/s
+_PIECE = 1 << 19  # bytes sent at once: 7 ms at 80 MB/s
 _TLS_PIECE = 1 << 18
 _IN_FLIGHT_SECONDS = 0.05  # a sender this late has lost the time: a link does not catch up
 
@@ -90,12 +90,14 @@ class Log:
     def __init__(self) -> None:
         """Begin at zero."""
         self._lock = threading.Lock()
+        self.open = 0
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Forget everything but the connections that are open."""
         with self._lock:
-            self.bytes = self.connections = self.open = self.most_open = 0
+            self.bytes = self.connections = 0
+            self.most_open = self.open
             self.requests: list[dict[str, Any]] = []
 
     def add(self, request: Request, status: int) -> None:
@@ -210,9 +212,9 @@ class FileServer:
             while sent < stop:
                 if sent == stall_at:
                     time.sleep(stall_seconds)
-                count = (stall_at if sent < stall_at < stop else stop) - sent
+                count = min(_PIECE, (stall_at if sent < stall_at < stop else stop) - sent)
+                self.log.add_bytes(count)  # before the client can have seen them
                 if rate := self.link.bytes_per_second:
-                    count = min(count, _PIECE)
                     due = max(due + count / rate, time.monotonic() - _IN_FLIGHT_SECONDS)
                     _sleep_until(due)
                 if isinstance(body, bytes):
@@ -220,7 +222,6 @@ class FileServer:
                 else:
                     _send_span(connection, file.fileno(), body.start + sent, count)
                 sent += count
-                self.log.add_bytes(count)
 
 
 def answer_file(folder: Path, request: Request) -> Response:

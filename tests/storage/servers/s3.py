@@ -1,8 +1,8 @@
 """Two S3 servers that are not ours, moto and s3rver, and a bucket filled from a folder.
 
 What they do not do, as tried on 2026-11-20:
-- moto checks signatures (against a user made at its start) and knows If-Match; a presigned
-  address it answers with 500 while it checks.
+- moto knows If-Match. It has no check of presigned addresses, so ours stands before it
+  (signatures.py), for signed headers and for addresses with an end.
 - s3rver (npm) neither checks signatures nor looks at If-Match on GET, and takes `bytes=-7` for
   `bytes=0-7`; its ETags are right, so a client that compares them is safe.
 - rclone serve s3 (1.75) was tried and left out: it answers a range with status 200, which object
@@ -11,10 +11,10 @@ What they do not do, as tried on 2026-11-20:
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from storage.servers.process import (
@@ -25,8 +25,10 @@ from storage.servers.process import (
     free_port,
     serve_commands,
 )
+from storage.servers.signatures import SignedOnly
 
 REGION = "us-east-1"
+_KEY, _SECRET = "key-of-a-test", "secret/of+a/test"
 _SERVE = """
 const S3rver = require(process.argv[1]);
 new S3rver({address: '127.0.0.1', port: +process.argv[2], directory: process.argv[3],
@@ -61,7 +63,10 @@ class Store(NamedTuple):
         return boto3.client(
             "s3", endpoint_url=self.url, region_name=REGION, aws_access_key_id=self.key,
             aws_secret_access_key=self.secret,
-            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
+            config=Config(
+                s3={"addressing_style": "path"}, signature_version="s3v4",
+                retries={"max_attempts": 1},
+            ),
         )  # fmt: skip
 
     def fill(self, bucket: str, folder: Path, prefix: str = "") -> None:
@@ -76,10 +81,9 @@ class Store(NamedTuple):
 
 
 def serve_moto() -> tuple[Server, Store]:
-    """Start moto; it refuses whoever does not sign with the key of the store."""
-    # The first three requests make the user; all others are checked.
-    server = Server("s3", environment={"INITIAL_NO_AUTH_ACTION_COUNT": "3"})
-    return server, Store(server.url, server.about["key"], server.about["secret"])
+    """Start moto; whoever does not sign with the key of the store is refused."""
+    server = Server("s3")
+    return server, Store(server.url, _KEY, _SECRET)
 
 
 def serve_s3rver(folder: Path) -> tuple[Foreign, Store]:
@@ -103,24 +107,15 @@ def _find_s3rver() -> Path:
 
 def main() -> None:
     """Serve moto until the input closes."""
-    import boto3
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
 
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    iam = boto3.client(
-        "iam", endpoint_url=f"http://127.0.0.1:{port}", region_name=REGION,
-        aws_access_key_id="nobody", aws_secret_access_key="nothing",
-    )  # fmt: skip
-    iam.create_user(UserName="test")
-    key = iam.create_access_key(UserName="test")["AccessKey"]
-    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-    policy = {"Version": "2012-10-17", "Statement": [everything]}
-    iam.put_user_policy(UserName="test", PolicyName="everything", PolicyDocument=json.dumps(policy))
-    about = {"port": port, "key": key["AccessKeyId"], "secret": key["SecretAccessKey"]}
-    serve_commands(about, {})
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections are kept
+    moto = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, SignedOnly(moto, _KEY, _SECRET), threaded=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    serve_commands({"port": server.port}, {})
 
 
 if __name__ == "__main__":
