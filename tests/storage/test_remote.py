@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from difflens.core.addresses import ALLOW_HTTP, locate
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
+from difflens.core.protocols import Extent
 from difflens.storage import places
-from difflens.storage.read_ahead import Extent, read_ahead
+from difflens.storage.read_ahead import read_ahead
 
 DATA = os.urandom(3_000_000)
 

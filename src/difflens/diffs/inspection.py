@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 
 from difflens.core.addresses import Location
 from difflens.core.protocols import Engine, HasAliases, HasChecksums, HasRefused, TensorSource
 from difflens.core.records import Inspected, Pair, Stats, Tensor, TensorInfo
-from difflens.measure import Threads, deltas
+from difflens.engines import start_engine
+from difflens.measure import deltas
 from difflens.measure.chunks import Side, steps
 from difflens.measure.pairs import oddity
 from difflens.models.checkpoint import open_checkpoint
@@ -55,7 +55,7 @@ def inspect_source(
 ) -> Inspected:
     """Look at an open model, which stays open; `place` is where its settings lie too."""
     infos = [each.right for each in pair({}, source.tensors) if each.right]
-    engine = Threads(threads)
+    engine = start_engine(None, threads)
     warnings = list(source.warnings)
     stats: list[Stats | None] = [None] * len(infos)
     if statistics:
@@ -86,13 +86,13 @@ def hash_tensors(
     infos: Iterable[TensorInfo], source: TensorSource, engine: Engine
 ) -> Iterator[str]:
     """Return SHA-256 of each tensor's encoded bytes as hexadecimal text, in order."""
-    return engine.map(partial(_hash_tensor, source), infos)
+    return engine.map(_hash_tensor, (Side.of(source, info) for info in infos))
 
 
-def _hash_tensor(source: TensorSource, info: TensorInfo) -> str:
+def _hash_tensor(side: Side) -> str:
     import hashlib  # 6 ms that only fingerprints need
 
     whole = hashlib.sha256()
-    for part in steps(Side(source, info)):
+    for part in steps(side):
         whole.update(part)
     return whole.hexdigest()

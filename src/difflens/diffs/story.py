@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from difflens.core.records import Report
+from difflens.engines import start_engine
 from difflens.models.checkpoint import Checkpoint, open_checkpoint
 from difflens.models.computed import derived, nodes_of
 from difflens.models.describe import describe, metadata
@@ -21,7 +22,7 @@ from .settings.files import own_files, with_named_configs
 if TYPE_CHECKING:
     from difflens.core.findings import Envelope
     from difflens.core.policy import Policy
-    from difflens.core.protocols import TensorSource
+    from difflens.core.protocols import Engine, TensorSource
 
     from .evidence.records import Evidence
     from .state import StateComparison
@@ -36,6 +37,7 @@ def diff(
     path: str | None = None,
     ignore: str | None = None,
     threads: int | None = None,
+    engine: str | None = None,
     format: str | None = None,  # noqa: A002  the word of the command line
     limits: Mapping[str, int] | None = None,
     shape_only: bool = False,
@@ -69,14 +71,9 @@ def diff(
     before = derived(before, ((each.left, each.left_recipe) for each in pairing.pairs))
     after = derived(after, ((each.right, each.right_recipe) for each in pairing.pairs))
 
+    work = start_engine(engine, threads)
     session = Session(
-        before,
-        after,
-        pairing,
-        threads=threads,
-        epsilon=epsilon,
-        always=always,
-        shape_only=shape_only,
+        before, after, pairing, work, epsilon=epsilon, always=always, shape_only=shape_only
     )
     return Diff(
         describe(left_name, before, split[0].state_infos),
@@ -84,19 +81,19 @@ def diff(
         session,
         metadata=settings,
         described={"left": about[0], "right": about[1]},
-        state=_state(split, path, ignore, threads=threads, shape_only=shape_only),
+        state=_state(split, path, ignore, engine=work, shape_only=shape_only),
     )
 
 
 def _state(
-    split: tuple[Checkpoint, Checkpoint], *names: str | None, threads: int | None, shape_only: bool
+    split: tuple[Checkpoint, Checkpoint], *names: str | None, engine: Engine, shape_only: bool
 ) -> StateComparison | None:
     """Return what compares the state beside the weights; None where there is none."""
     if not any(each.may_hold_state for each in split):
         return None
     from .state import StateComparison
 
-    return StateComparison(*split, *names, threads=threads, shape_only=shape_only)
+    return StateComparison(*split, *names, engine=engine, shape_only=shape_only)
 
 
 def _checkpoints(

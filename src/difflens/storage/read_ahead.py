@@ -10,21 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from difflens.core.protocols import ModelFile
+from difflens.core.protocols import Extent
 
 from .segments import Segment, Segments, free_buffers
 
 BUDGET = 144 * 1024**2  # bytes fetched or on their way, and not yet read
 
 Item = TypeVar("Item")
-
-
-class Extent(NamedTuple):
-    """Bytes of a file that a task will read, once."""
-
-    file: ModelFile
-    start: int
-    stop: int
 
 
 class _Planned(NamedTuple):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
 from difflens.core.escape import visible
 from difflens.core.limits import DEFAULTS
+from difflens.core.once import Call, as_call
 
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
@@ -120,9 +120,10 @@ class RemoteFile:
         self.segments.drop()
         BLOCKS.drop(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle where it is and which version; never what opens it."""
-        return RemoteFile, (self.path, self.limits, self.identity)
+    def __reduce__(self) -> Call:
+        """Pickle where it is and which version, never what opens it; a process opens it once."""
+        limits = tuple(sorted(self.limits.items()))
+        return as_call(_open_again, self.path, limits, self.identity)
 
     def _ask(self, start: int, buffer: memoryview) -> int:
         """Ask for bytes that nobody announced; few of them come with their neighbours."""
@@ -156,6 +157,12 @@ def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int
         elif start < stop:
             joined.append((start, stop))
     return joined
+
+
+def _open_again(
+    path: Address, limits: tuple[tuple[str, int], ...], identity: Version
+) -> RemoteFile:
+    return RemoteFile(path, dict(limits), identity)
 
 
 _opened: OrderedDict[Address, RemoteFile] = OrderedDict()  # by `is_file`, for who opens them next

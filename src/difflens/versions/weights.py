@@ -156,7 +156,7 @@ def _sample(source: TensorSource, infos: list[TensorInfo]) -> tuple[NDArray[Any]
     random = np.random.default_rng(SEED)
     parts = [np.empty(0, np.float32)]
     for info in infos:
-        for piece in Values(Side(source, info)).pieces():
+        for piece in Values(Side.of(source, info)).pieces():
             if stretch > 1:
                 starts = np.arange(0, len(piece), stretch)
                 drawn = starts + random.integers(0, stretch, len(starts))

@@ -117,7 +117,7 @@ def _moments(begin: str, source: TensorSource, order: dict[Any, int]) -> dict[in
         parts = _MOMENT.fullmatch(name.removeprefix(begin)) if name.startswith(begin) else None
         if parts is None or parts[1] not in indices:
             continue
-        values = Read(Side(source, info))
+        values = Read(Side.of(source, info))
         is_moment = parts[2] in _MOMENTS or not _is_number(info)
         moments.setdefault(indices[parts[1]], {})[parts[2]] = values if is_moment else _one(values)
     return moments
@@ -152,7 +152,7 @@ def _with_numbers(group: dict[str, Any], begin: str, source: TensorSource) -> di
     for key, value in group.items():
         info = source.tensors.get(f"{begin}.{key}") if value is None else None
         if info is not None and _is_number(info):
-            filled[key] = _one(Read(Side(source, info)))
+            filled[key] = _one(Read(Side.of(source, info)))
     return filled
 
 

@@ -13,9 +13,11 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from difflens.core.addresses import Address, Location
+from difflens.core.encodings import encoding_of
 from difflens.core.errors import CorruptFile, LimitExceeded, UnknownName
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import HasAliases, HasRefused, ModelFile, TensorSource
+from difflens.core.once import Call, as_call
+from difflens.core.protocols import Encoding, HasAliases, HasRefused, TensorSource
 from difflens.core.records import TensorInfo
 from difflens.storage import places
 from difflens.storage.places import is_file
@@ -46,6 +48,7 @@ class Sharded:
 
     def __init__(self, where: str, shards: Mapping[str, TensorSource]) -> None:
         """Merge the contents of the shards; refuse a tensor that is in two of them."""
+        self.where = where
         self.format = next(iter(shards.values())).format
         tensors: dict[str, TensorInfo] = {}
         self.tensors: Mapping[str, TensorInfo] = tensors
@@ -78,10 +81,13 @@ class Sharded:
             raise UnknownName("tensor", name, self.tensors) from None
         return shard.read_into(name, start, stop, buffer)
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of a tensor; None if its shard does not know them."""
-        shard = self.shards[self.homes[name]]
-        return shard.place(name) if hasattr(shard, "place") else None
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored, in the words of its shard."""
+        return encoding_of(self.shards[self.homes[name]], name)
+
+    def __reduce__(self) -> Call:
+        """Put it together from its shards in another process."""
+        return as_call(_put_together, self.where, *self.shards.items())
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""
@@ -99,6 +105,10 @@ class Sharded:
                 other, here = for_terminal(self.metadata[key], 40), for_terminal(value, 40)
                 text = f"metadata '{for_terminal(key)}' is '{here}' in {for_terminal(shard)}"
                 self.warnings.append(f"{text}, '{other}' before it: the first is used")
+
+
+def _put_together(where: str, *shards: tuple[str, TensorSource]) -> Sharded:
+    return Sharded(where, dict(shards))
 
 
 def open_folder(path: Location, forced: str | None, limits: Limits) -> TensorSource:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
+from difflens.core.encodings import encoding_of
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -72,6 +73,10 @@ class Assembled(NamedTuple):
     checkpoint: Checkpoint
     name: str
     layout: Layout
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Look it up in another process, where the checkpoint is opened once."""
+        return encoding_of, (self.checkpoint, self.name)
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Read, piece after piece, the runs that the range touches."""

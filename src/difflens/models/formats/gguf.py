@@ -96,9 +96,8 @@ class Gguf(EncodedSource):
             if begin + size > self.file.size and size:
                 reason = f"{about} ends at byte {begin + size}, the file has {self.file.size}"
                 raise CorruptFile(self._where, reason, hint=INCOMPLETE)
-            decode = stored.decode
-            blocks = Blocks(self.file, begin, stored, decode) if decode else None
-            self.add(info, blocks or Straight(self.file, begin))
+            blocks = Blocks(self.file, begin, entry.kind, header.big_endian)
+            self.add(info, blocks if stored.decode else Straight(self.file, begin))
             places.append((begin, begin + size, entry.name))
             if stored.is_opaque:
                 opaque.setdefault(stored.name, []).append(entry.name)
