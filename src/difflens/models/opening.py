@@ -162,6 +162,8 @@ def _received(*arrays: tuple[TensorInfo, InMemory]) -> MemorySource:
 class InMemory:
     """An array in the memory of this process."""
 
+    content_key = None  # nothing is known of it but its bytes
+
     def __init__(self, name: str, data: memoryview | bytes) -> None:
         """Store its name, for an error, and its bytes."""
         self.name = name
