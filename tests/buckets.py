@@ -5,7 +5,6 @@ opened, and one for each further block of bytes. `tests/storage` has real server
 """
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -105,9 +104,6 @@ class Bucket:
             self._list(address)
         return any(key.startswith(f"{address}/") for key in self.files)
 
-    def pin(self, address: Address) -> Address:
-        return address
-
     def _list(self, folder: Address) -> None:
         if str(folder) not in self._listed:
             self._listed.add(str(folder))
@@ -115,13 +111,13 @@ class Bucket:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """Let a bucket stand for every storage."""
     made = Bucket()
     remote = SimpleNamespace(
         **{
             name: getattr(made, name)
-            for name in ("open_file", "names", "is_file", "is_folder", "pin")
+            for name in ("open_file", "names", "is_file", "is_folder")
         }
     )
     monkeypatch.setitem(__import__("sys").modules, "difflens.storage.remote", remote)

@@ -39,15 +39,6 @@ def open_file(location: Location, limits: Mapping[str, int] | None = None) -> Mo
     return local.File(location, limits)
 
 
-def pin(location: Location) -> Location:
-    """Return the location with the commit that its branch is at now; others as they are."""
-    if isinstance(location, Address):
-        from . import remote
-
-        return remote.pin(location)
-    return location
-
-
 def gather(file: ModelFile, ranges: Iterable[tuple[int, int]]) -> None:
     """Fetch small ranges of a remote file, which are read next, all at the same time."""
     if hasattr(file, "gather"):  # a file on this machine needs no help

@@ -20,7 +20,7 @@ from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
 from .segments import GAP, Segments
-from .stores import STORES, Entry, HasCommits
+from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
@@ -176,12 +176,6 @@ def open_file(address: Address, limits: Mapping[str, int] | None = None) -> Remo
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
     return file
-
-
-def pin(address: Address) -> Address:
-    """Return the address with the commit that its branch is at; other stores have no branches."""
-    store = STORES.store(address)
-    return store.pin(address) if isinstance(store, HasCommits) else address
 
 
 def is_file(address: Address) -> bool:
