@@ -15,9 +15,9 @@ from lanes import examples
 from measure.kernel.agreement import LEVELS, differences, figures, kernels, level, scanned
 from strategies import BITS, DTYPES, REAL, encode
 
-from difflens.measure.kernel.layout import STATE
+from difflens.measure import chunks
+from difflens.measure.kernel.layout import BLOCK, STATE
 
-BLOCK = 8192  # elements; what is cut at their multiples has the bits of the whole
 KERNELS = [*LEVELS, "numpy"]
 
 
@@ -110,6 +110,10 @@ def test_steps_of_whole_blocks_leave_no_trace(kernel, pair, epsilon, size):
         kernel.scan(*part(pair, start, start + size * BLOCK), *pair.dtypes, epsilon, state)
 
     assert differences(whole(kernel, pair, epsilon), state) == {}
+
+
+def test_what_reads_in_steps_takes_whole_blocks():
+    assert chunks.STEP % BLOCK == chunks.CHUNK % BLOCK == 0
 
 
 @given(pair=tensors(), epsilon=epsilons, chunk=st.integers(50, BLOCK).map(lambda half: 2 * half))
