@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
@@ -60,6 +61,14 @@ class RemoteFile:
         """The SHA-256 of all its bytes, where the store knows it without reading them."""
         entry = _entry(self.path)
         return entry.sha256 if entry else None
+
+    @cached_property
+    def content_key(self) -> Hashable:
+        """What only files with the same bytes have in common; None if nothing is sure."""
+        known = self.content_hash if self.path.scheme == "hf" else None
+        if known is not None:
+            return known
+        return (self.path, self.identity) if self.identity.is_exact else None
 
     def read(self, start: int, stop: int) -> bytes:
         """Read bytes [start, stop); for headers, whose size was checked before."""
