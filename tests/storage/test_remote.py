@@ -1,10 +1,12 @@
 """Files elsewhere, read from servers on loopback; hypothesis chooses what is read."""
 
+import gc
 import http.server
 import os
 import pickle
 import re
 import threading
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
@@ -229,3 +231,17 @@ def test_what_two_tasks_read_is_fetched_once(server):
         assert file.read(start, stop) == DATA[start:stop]
     assert server.asked.total() == 2
     assert file.segments._live == []
+
+
+def test_the_memory_of_a_series_is_freed_with_its_last_byte(server):
+    file = opened(server)
+    items = read_ahead([(200_000, 2_700_000)], lambda span: [Extent(file, *span)])
+    window = weakref.ref(items._window)
+    for start, stop in items:
+        file.read(start, stop)
+    gc.disable()
+    try:
+        del items
+        assert window() is None
+    finally:
+        gc.enable()
