@@ -10,6 +10,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
+from itertools import count
+from weakref import finalize
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
@@ -20,7 +22,7 @@ from difflens.core.once import Call, as_call
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import GAP, Segments, Window
+from .segments import GAP, Segment, Segments, Window
 from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
@@ -28,6 +30,7 @@ HEAD = 128 * 1024  # bytes that come with the first request: the header of most 
 BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
+_NUMBERS = count()
 
 
 class RemoteFile:
@@ -41,11 +44,13 @@ class RemoteFile:
         self.limits = dict(limits or {})
         self._closed = False
         self._lock = threading.Lock()
+        self._number = next(_NUMBERS)
+        finalize(self, BLOCKS.drop, self._number)  # where nobody closes it
         self._transfer = Transfer(path, Route(lambda: STORES.store(path).link(path)), known)
         self.segments = Segments(self._transfer)
         if known is None:
             head = self._transfer.open(HEAD)
-            BLOCKS.add(self, 0, head)
+            BLOCKS.add(self._number, 0, head)
         self.size = self.identity.size
 
     @property
@@ -87,28 +92,27 @@ class RemoteFile:
         position = start
         while position < stop:
             rest = buffer[position - start :]
-            count = self.segments.read(position, rest) or BLOCKS.read(self, position, rest)
-            position += count or self._ask(position, rest)
+            done = self.segments.read(position, rest) or BLOCKS.read(self._number, position, rest)
+            position += done or self._ask(position, rest)
         return len(buffer)
 
-    def begin(self, start: int, stop: int) -> None:
-        """Announce that these bytes will be read once: they are fetched from now on."""
-        for segment in self.segments.plan(Window(stop - start), start, stop):
-            segment.close()
+    def plan(self, window: Window, start: int, stop: int) -> list[Segment]:
+        """Announce that these bytes will be read once; what is here already is not fetched."""
+        return self.segments.plan(window, min(BLOCKS.end(self._number, start), stop), stop)
 
     def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
         fetches = [
             Fetch(self._transfer, start, memoryview(bytearray(stop - start)))
             for start, stop in _joined(ranges, self.size)
-            if not BLOCKS.holds(self, start, stop)
+            if not BLOCKS.holds(self._number, start, stop)
         ]
         for fetch in fetches:
             FETCHERS.submit(fetch)
         try:
             for fetch in fetches:
                 fetch.wait()
-                BLOCKS.add(self, fetch.start, bytes(fetch.buffer))
+                BLOCKS.add(self._number, fetch.start, bytes(fetch.buffer))
         finally:
             for fetch in fetches:
                 fetch.cancel()
@@ -127,7 +131,7 @@ class RemoteFile:
         """Let go of everything; further reads are refused."""
         self._closed = True
         self.segments.drop()
-        BLOCKS.drop(self)
+        BLOCKS.drop(self._number)
 
     def __reduce__(self) -> Call:
         """Pickle where it is and which version, never what opens it; a process opens it once."""
@@ -141,13 +145,13 @@ class RemoteFile:
             fetch_pieces(self._transfer, start, buffer[: stop - start])
             return stop - start
         with self._lock:  # threads that read neighbours wait for one request
-            if count := BLOCKS.read(self, start, buffer):
-                return count
+            if done := BLOCKS.read(self._number, start, buffer):
+                return done
             first, last = self._block(start)
             block = bytearray(last - first)
             self._transfer.read_into(first, memoryview(block))
-            BLOCKS.add(self, first, bytes(block))
-            return BLOCKS.read(self, start, buffer)
+            BLOCKS.add(self._number, first, bytes(block))
+            return BLOCKS.read(self._number, start, buffer)
 
     def _block(self, start: int) -> tuple[int, int]:
         tail = max(self.size - _TAIL, 0)
