@@ -31,11 +31,11 @@ def read_pieces(
 ) -> tuple[dict[str, int], dict[str, float], dict[str, Any]]:
     """Return ids and scores by piece, and the rules beside them."""
     from difflens.models.containers.protobuf import Wire
-    from difflens.storage.places import open_file
+    from difflens.storage.places import open_small
 
     content(path, limits)  # its size is held against the limit
     try:
-        file = open_file(path, limits)
+        file = open_small(path, limits)
         try:
             return _read(path, Wire(file), file.size)
         finally:
