@@ -5,7 +5,6 @@ opened, and one for each further block of bytes. `tests/storage` has real server
 """
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,7 +114,7 @@ class Bucket:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """Let a bucket stand for every storage."""
     made = Bucket()
     remote = SimpleNamespace(

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 ROOMS: dict[str, set[str]] = {
     "core": set(),
     "storage": {"core"},
-    "engines": {"core"},
+    "engines": {"core", "storage"},
     "stats": {"core"},
     "measure": {"core", "engines"},
     "models": {"core", "storage", "engines", "stats", "measure"},
@@ -67,6 +67,7 @@ LATE = {
     "sqlalchemy": {"versions"},
     "alembic": {"versions"},
     "psycopg": {"versions"},
+    "ray": {"engines"},
     "obstore": {"storage"},
 }
 NEVER = {"pickle", "marshal", "shelve", "mmap"}

@@ -40,6 +40,16 @@ class DifflensError(Exception):
         self.hint = hint
         super().__init__(f"{where}: {reason}" if where else reason)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process as what it says, not as what it was made of."""
+        return _said_again, (type(self), self.args), self.__dict__
+
+
+def _said_again(kind: type[DifflensError], said: tuple[str, ...]) -> DifflensError:
+    error = kind.__new__(kind)
+    error.args = said
+    return error
+
 
 class ModelError(DifflensError):
     """A model file or folder cannot be used."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
+from difflens.core.encodings import is_remote
 from difflens.core.protocols import Engine, TensorSource, WholeMeasure
 from difflens.core.records import Delta, Pair
 from difflens.measure.chunks import Side
@@ -112,7 +113,7 @@ class Session:
         stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
         with one_thread_each():
             try:
-                measures = self._engine.map(measure_whole, wanted)
+                measures = self._engine.run(measure_whole, wanted, remote=self._is_remote)
                 for at, size, measure in zip(places, sizes, measures, strict=True):
                     (results[at],) = measure
                     if stage:
@@ -125,7 +126,11 @@ class Session:
     def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
         before = self._side("left", pair.left.name, pair) if pair.left else None
         after = self._side("right", pair.right.name, pair) if pair.right else None
-        return WholePair((kind,), before, after)
+        return WholePair((kind,), before, after, self._is_remote)
+
+    @cached_property
+    def _is_remote(self) -> bool:
+        return is_remote(self._left) or is_remote(self._right)
 
     def _confirm(self) -> None:
         self._left.confirm()
