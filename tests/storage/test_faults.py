@@ -13,9 +13,10 @@ from storage.servers.files import serve_files
 
 from difflens.core.addresses import ALLOW_HTTP, locate
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
+from difflens.core.protocols import Extent
 from difflens.storage import asking, connections, places
 from difflens.storage.interruption import Interrupted
-from difflens.storage.read_ahead import Extent, read_ahead
+from difflens.storage.read_ahead import read_ahead
 
 SIZE = 1_000_000
 DATA = random.Random(21).randbytes(SIZE)

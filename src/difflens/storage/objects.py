@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from difflens.core.addresses import Address
 from difflens.core.errors import MissingExtra, UnreadableFile
@@ -78,10 +78,17 @@ class Bucket:
 
 
 def signed_link(store: Any, key: str) -> Link:
-    """Sign the address of a file."""
+    """Sign the address of a file; raise unless it is the address of that file.
+
+    obstore forgets to escape some characters in addresses of Google, as `?` and `%`.
+    """
     import obstore
 
-    return named_link(obstore.sign(store, "GET", key, _VALID))
+    for name in (key, quote(key)):
+        link = named_link(obstore.sign(store, "GET", name, _VALID))
+        if unquote(urlsplit(link.url).path).endswith(f"/{key}"):
+            return link
+    raise ValueError(key)
 
 
 def named_link(url: str, headers: Mapping[str, str] | None = None) -> Link:

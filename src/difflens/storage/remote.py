@@ -20,7 +20,7 @@ from difflens.core.once import Call, as_call
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import GAP, Segments
+from .segments import GAP, Segments, Window
 from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
@@ -95,8 +95,8 @@ class RemoteFile:
 
     def begin(self, start: int, stop: int) -> None:
         """Announce that these bytes will be read once: they are fetched from now on."""
-        for segment in self.segments.plan(start, stop):
-            self.segments.start(segment)
+        for segment in self.segments.plan(Window(stop - start), start, stop):
+            segment.close()
 
     def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
