@@ -71,7 +71,7 @@ def test_every_command_answers_an_address_with_one_hint_and_exit_code_2(argument
 
 
 def test_control_characters_in_an_address_are_not_printed(capsys):
-    code, errors = run("show", "s3://bucket/\x1b[31mred\nline", capsys=capsys)
+    code, errors = run("diagnose", "s3://bucket/\x1b[31mred\nline", capsys=capsys)
 
     assert code == 2
     assert "\x1b" not in errors

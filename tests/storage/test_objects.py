@@ -2,43 +2,29 @@
 
 import pickle
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from difflens.core.addresses import locate
 from difflens.core.errors import UnreadableFile
 from difflens.storage import places
-from difflens.storage.stores import STORES
 
 ODD = "a b+c%41#é?.bin"
 
 
-@pytest.fixture(scope="module")
-def endpoint():
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(endpoint, monkeypatch):
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "AKIDOFTHETEST",
-        "AWS_SECRET_ACCESS_KEY": "SECRETOFTHETEST",
-        "AWS_REGION": "us-east-1",
-    }.items():
+@pytest.fixture(params=["moto", "s3rver"])
+def bucket(request, monkeypatch):
+    """A bucket in each of two servers; the settings lead there."""
+    store = request.getfixturevalue(request.param)
+    for name, value in store.environment().items():
         monkeypatch.setenv(name, value)
-    STORES.forget()
-    client = boto3.client("s3")
-    client.create_bucket(Bucket="bucket")
+    places.forget()
+    client = store.client()
+    if not any(each["Name"] == "bucket" for each in client.list_buckets()["Buckets"]):
+        client.create_bucket(Bucket="bucket")
     for key in (f"m/{ODD}", "m/empty", "m/sub/x"):
         client.put_object(Bucket="bucket", Key=key, Body=key.encode() * (key != "m/empty"))
-    yield client
-    STORES.forget()
+    yield store
+    places.forget()
 
 
 @pytest.mark.usefixtures("bucket")
@@ -67,11 +53,11 @@ def test_what_is_not_there_is_one_line():
         places.names(locate("s3://no-bucket/x"))
 
 
-@pytest.mark.usefixtures("bucket")
-def test_no_credential_is_in_a_pickled_file():
+def test_no_credential_is_in_a_pickled_file(bucket):
     file = places.open_file(locate("s3://bucket/m/sub/x"))
 
     text = pickle.dumps(file) + repr(file).encode() + repr(vars(file)).encode()
 
-    assert b"OFTHETEST" not in text
+    assert bucket.secret.encode() not in text
+    assert bucket.key.encode() not in text
     assert b"Signature" not in text

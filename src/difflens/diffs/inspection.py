@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from difflens.core.addresses import Location
 from difflens.core.protocols import Engine, HasAliases, HasChecksums, HasRefused, TensorSource
 from difflens.core.records import Inspected, Pair, Stats, Tensor, TensorInfo
 from difflens.engines import start_engine
 from difflens.measure import deltas
 from difflens.measure.chunks import Side, steps
-from difflens.measure.pairs import Progress, oddity
+from difflens.measure.pairs import oddity
 from difflens.models.checkpoint import open_checkpoint
 from difflens.models.describe import describe, metadata
-from difflens.models.opening import Model, open_input
+from difflens.models.opening import Model, open_input, place_of
 
 from .pairing import pair
+from .session import Progress
 from .state import StateComparison
 
 
@@ -31,28 +33,37 @@ def inspect(
     """Open a model and look at it alone; `statistics` and `digests` read every byte."""
     name, source = open_input(model, format, limits)
     return inspect_source(
-        name, source, statistics=statistics, digests=digests, threads=threads, progress=progress
+        name,
+        source,
+        place_of(model),
+        statistics=statistics,
+        digests=digests,
+        threads=threads,
+        progress=progress,
     )
 
 
 def inspect_source(
     name: str,
     source: TensorSource,
+    place: Location | None,
     *,
     statistics: bool = False,
     digests: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Inspected:
-    """Look at an open model, which stays open."""
+    """Look at an open model, which stays open; `place` is where its settings lie too."""
     infos = [each.right for each in pair({}, source.tensors) if each.right]
     engine = start_engine(None, threads)
     warnings = list(source.warnings)
     stats: list[Stats | None] = [None] * len(infos)
     if statistics:
+        if progress:
+            progress.stage("", sum(each.size_bytes for each in infos))
         lone = (Pair(None, info) for info in infos)
-        for place, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
-            stats[place] = each.stats("right")
+        for at, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
+            stats[at] = each.stats("right")
             warnings.extend(filter(None, [oddity(each)]))
     hashes = list(hash_tensors(infos, source, engine)) if digests else [None] * len(infos)
     engine.close()
@@ -63,7 +74,7 @@ def inspect_source(
     return Inspected(
         describe(name, checkpoint.weights, checkpoint.state_infos),
         tuple(map(Tensor, infos, stats, hashes, (each.name in checkpoint.state for each in infos))),
-        metadata(name, source),
+        metadata(place, source),
         tuple(warnings),
         tuple(source.refused if isinstance(source, HasRefused) else ()),
         dict(source.aliases if isinstance(source, HasAliases) else {}),

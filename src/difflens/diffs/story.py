@@ -10,7 +10,7 @@ from difflens.engines import start_engine
 from difflens.models.checkpoint import Checkpoint, open_checkpoint
 from difflens.models.computed import derived, nodes_of
 from difflens.models.describe import describe, metadata
-from difflens.models.opening import Model, open_input, resolve_weights
+from difflens.models.opening import Model, open_inputs, place_of, resolve_weights
 
 from .diff import Diff
 from .judge import Tally, judge, row
@@ -52,14 +52,13 @@ def diff(
     the config and the tokenizer beside single files as well, `configs` those that were named.
     """
     # Open.
-    left_name, before = open_input(left, format, limits)
-    right_name, after = open_input(right, format, limits)
-    about = metadata(left_name, before), metadata(right_name, after)
-    files = own_files(left_name, right_name, discovery=discovery)
+    (left_name, before), (right_name, after) = open_inputs((left, right), format, limits)
+    places = place_of(left), place_of(right)
+    about = metadata(places[0], before), metadata(places[1], after)
+    files = own_files(*places, discovery=discovery)
     if any(configs):
-        names = left_name, right_name
-        files = with_named_configs(files, names, configs, limits, discovery=discovery)
-    sides = Beside.of(left_name, before, files[0]), Beside.of(right_name, after, files[1])
+        files = with_named_configs(files, places, configs, limits, discovery=discovery)
+    sides = Beside.of(places[0], before, files[0]), Beside.of(places[1], after, files[1])
     settings = settings_changes(*sides, limits)
     nodes = nodes_of(before), nodes_of(after)
     split = _checkpoints(before, after, path, ignore)

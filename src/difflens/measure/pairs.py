@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from msgspec.structs import replace
 
 from difflens.core.dtypes import OPAQUE
-from difflens.core.encodings import is_remote
+from difflens.core.encodings import has_same_bytes, is_remote
 from difflens.core.protocols import Ahead, Engine, Extent, TensorSource
 from difflens.core.records import Delta, Kind, Pair
 
@@ -105,7 +105,11 @@ def _plan(pair: Pair, left: TensorSource, right: TensorSource, how: How) -> Plan
     reason = _incomparable(before.dtype, after.dtype)
     if reason:
         return Plan(pair, kind="uncompared", skipped=reason)
-    return Plan(pair, _chunks(Side.of(left, before), Side.of(right, after), how))
+    sides = Side.of(left, before), Side.of(right, after)
+    is_known = before.dtype == after.dtype and not how.always
+    if is_known and has_same_bytes(sides[0].encoding, sides[1].encoding):
+        return Plan(pair, kind="identical")
+    return Plan(pair, _chunks(*sides, how))
 
 
 def _incomparable(left: str, right: str) -> str | None:

@@ -41,12 +41,12 @@ def describe(path: str, source: TensorSource, state: Iterable[TensorInfo] = ()) 
     )
 
 
-def metadata(path: str, source: TensorSource) -> dict[str, str]:
+def metadata(place: str | Location | None, source: TensorSource) -> dict[str, str]:
     """Gather the metadata in the file, and the settings in its folder."""
-    return {**source.metadata, **({} if path in WITHOUT_PATH else describe_settings(path))}
+    return {**source.metadata, **({} if place is None else describe_settings(place))}
 
 
-def describe_settings(path: str) -> dict[str, str]:
+def describe_settings(path: str | Location) -> dict[str, str]:
     """Describe the settings and tokenizer files of a folder: key by key, or by size and hash.
 
     The result is empty for a single file: what else lies in its folder may be another model's.

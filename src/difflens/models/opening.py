@@ -6,16 +6,17 @@ what to pass in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Protocol, runtime_checkable
 
-from difflens.core.addresses import Address
+from difflens.core.addresses import Address, Location, locate
 from difflens.core.dtypes import BY_NUMPY_NAME
 from difflens.core.errors import ModelError
 from difflens.core.once import Call, as_call
 from difflens.core.protocols import Encoding, TensorSource
 from difflens.core.records import TensorInfo
+from difflens.storage.places import pin
 
 from .computed import BorrowedSource
 from .describe import ALREADY_OPEN, IN_MEMORY
@@ -41,6 +42,11 @@ class Module(Protocol):
 Model = str | PathLike[str] | Address | Mapping[str, Any] | Module | TensorSource
 
 
+def place_of(model: Model) -> Location | None:
+    """Return where a model lies, with its commit on the hub; None for one in memory."""
+    return pin(locate(model)) if isinstance(model, (str, PathLike, Address)) else None
+
+
 def open_input(
     model: Model, form: str | None = None, limits: Mapping[str, int] | None = None
 ) -> tuple[str, TensorSource]:
@@ -49,8 +55,11 @@ def open_input(
     `form` and `limits` are those of `open_model`, and have no effect on what is not a path.
     """
     if isinstance(model, (str, PathLike, Address)):
-        name = str(model) if isinstance(model, Address) else fspath(model)
-        return name, open_model(model, format=form, limits=limits)
+        place = locate(model)
+        if isinstance(place, Address) or isinstance(model, Address):
+            place = pin(place)
+            return str(place), open_model(place, format=form, limits=limits)
+        return fspath(model), open_model(model, format=form, limits=limits)
     if isinstance(model, TensorSource):
         return ALREADY_OPEN, BorrowedSource(model)
     arrays = model.state_dict() if isinstance(model, Module) else model
@@ -58,6 +67,20 @@ def open_input(
         kind = f"{type(model).__module__}.{type(model).__qualname__}".removeprefix("builtins.")
         raise ModelError(IN_MEMORY, f"an object of type {kind} is not a model", hint=_HINT)
     return IN_MEMORY, MemorySource(arrays)
+
+
+def open_inputs(
+    models: Sequence[Model], form: str | None = None, limits: Mapping[str, int] | None = None
+) -> list[tuple[str, TensorSource]]:
+    """Open several models; if all of them are at addresses, at the same time."""
+    places = [place_of(model) for model in models]
+    addresses = [place for place in places if isinstance(place, Address)]
+    if len(addresses) < len(places):
+        return [open_input(model, form, limits) for model in models]
+    from .folders.together import open_together
+
+    sources = open_together(lambda at: open_model(at, format=form, limits=limits), addresses)
+    return list(zip(map(str, addresses), sources, strict=True))
 
 
 def resolve_weights(
@@ -138,6 +161,8 @@ def _received(*arrays: tuple[TensorInfo, InMemory]) -> MemorySource:
 
 class InMemory:
     """An array in the memory of this process."""
+
+    content_key = None  # nothing is known of it but its bytes
 
     def __init__(self, name: str, data: memoryview | bytes) -> None:
         """Store its name, for an error, and its bytes."""

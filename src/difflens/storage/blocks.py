@@ -41,6 +41,14 @@ class Blocks:
                     return count
         return 0
 
+    def holds(self, file: object, start: int, stop: int) -> bool:
+        """Is all of a range in one part that is here?"""
+        with self._lock:
+            return any(
+                first <= start and stop <= first + len(self._blocks[id(file), first])
+                for first in self._starts.get(id(file), ())
+            )
+
     def drop(self, file: object) -> None:
         """Let go of all parts of a file."""
         with self._lock:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from queue import SimpleQueue
 
-from .transfer import Interrupted, Transfer
+from .interruption import Interrupted
+from .transfer import Transfer
 
 PIECE = 8 * 1024**2  # bytes of one request: measured, see docs/decisions.md
 AT_ONCE = 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from .connections import Host, RefusedHost
 
+_URL = re.compile(r"[!-~]{1,16000}")  # what a server may be asked for
 _PORTS = {"http": 80, "https": 443}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -49,7 +51,12 @@ class Link(NamedTuple):
     def follow(self, location: str) -> Link:
         """Return the link of a redirect; what proves who we are stays with its host."""
         link = self._replace(url=urljoin(self.url, location).partition("#")[0])
-        before, after = self.host, link.host
+        if not _URL.fullmatch(link.url):
+            raise RefusedHost
+        try:
+            before, after = self.host, link.host
+        except ValueError as error:  # no such port
+            raise RefusedHost from error
         if after.scheme not in _PORTS or not after.name or "@" in urlsplit(link.url).netloc:
             raise RefusedHost
         if before.scheme == "https" and after.scheme != "https":

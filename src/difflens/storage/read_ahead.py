@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar
 
 from difflens.core.protocols import Extent
 
-from .segments import Segment, Segments
+from .segments import Segment, Segments, free_buffers
 
-BUDGET = 128 * 1024**2  # bytes fetched or on their way, and not yet read
+BUDGET = 144 * 1024**2  # bytes fetched or on their way, and not yet read
 
 Item = TypeVar("Item")
 
@@ -51,6 +51,7 @@ def read_ahead(
     finally:
         for each in live:
             each.segments.drop([each.segment])
+        free_buffers()
 
 
 def _plan(extents: Iterable[Extent]) -> list[_Planned]:

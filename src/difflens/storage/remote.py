@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
@@ -17,9 +18,9 @@ from difflens.core.limits import DEFAULTS
 from difflens.core.once import Call, as_call
 
 from .blocks import BLOCKS
-from .fetchers import fetch_pieces
+from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import Segments
+from .segments import GAP, Segments
 from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
@@ -61,6 +62,14 @@ class RemoteFile:
         entry = _entry(self.path)
         return entry.sha256 if entry else None
 
+    @cached_property
+    def content_key(self) -> Hashable:
+        """What only files with the same bytes have in common; None if nothing is sure."""
+        known = self.content_hash if self.path.scheme == "hf" else None
+        if known is not None:
+            return known
+        return (self.path, self.identity) if self.identity.is_exact else None
+
     def read(self, start: int, stop: int) -> bytes:
         """Read bytes [start, stop); for headers, whose size was checked before."""
         buffer = bytearray(stop - start)
@@ -86,6 +95,23 @@ class RemoteFile:
         """Announce that these bytes will be read once: they are fetched from now on."""
         for segment in self.segments.plan(start, stop):
             self.segments.start(segment)
+
+    def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
+        fetches = [
+            Fetch(self._transfer, start, memoryview(bytearray(stop - start)))
+            for start, stop in _joined(ranges, self.size)
+            if not BLOCKS.holds(self, start, stop)
+        ]
+        for fetch in fetches:
+            FETCHERS.submit(fetch)
+        try:
+            for fetch in fetches:
+                fetch.wait()
+                BLOCKS.add(self, fetch.start, bytes(fetch.buffer))
+        finally:
+            for fetch in fetches:
+                fetch.cancel()
 
     def limit(self, name: str) -> int:
         """Return a limit by name, with the value of the user if there is one."""
@@ -128,6 +154,18 @@ class RemoteFile:
         if start >= tail:
             return tail, self.size
         return start, min(start + BLOCK, self.size)
+
+
+def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Join ranges that lie near each other, and cut them at the end of the file."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        stop = min(end, size)
+        if joined and start - joined[-1][1] <= GAP and stop - joined[-1][0] <= BLOCK:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        elif start < stop:
+            joined.append((start, stop))
+    return joined
 
 
 def _open_again(

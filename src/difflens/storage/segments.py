@@ -7,7 +7,9 @@ import threading
 from .fetchers import FETCHERS, PIECE, Fetch
 from .transfer import Transfer
 
-_GAP = 16 * 1024  # fewer bytes between two ranges are fetched with them
+GAP = 16 * 1024  # fewer bytes between two ranges are fetched with them
+_MOST_SPARE = 20
+_spare: list[bytearray] = []  # buffers to use again: new memory costs a page fault for each 4 KiB
 
 
 class Segment:
@@ -18,12 +20,29 @@ class Segment:
         self.start = start
         self.stop = stop
         self.due = stop - start
+        self.readers = 0  # threads that copy from it now
         self.fetch: Fetch | None = None
+        self._memory: bytearray | None = None
 
     @property
     def is_live(self) -> bool:
         """Does somebody still have to read it?"""
         return self.due > 0
+
+    def begin(self, transfer: Transfer) -> Fetch:
+        """Send the request, unless it was sent."""
+        if self.fetch is None:
+            self._memory = _take_buffer(self.stop - self.start)
+            buffer = memoryview(self._memory)[: self.stop - self.start]
+            self.fetch = Fetch(transfer, self.start, buffer)
+            FETCHERS.submit(self.fetch)
+        return self.fetch
+
+    def let_go(self) -> None:
+        """Give the memory to another segment: everything was read."""
+        memory, self._memory, self.fetch = self._memory, None, None
+        if memory is not None and len(memory) == PIECE and len(_spare) < _MOST_SPARE:
+            _spare.append(memory)
 
 
 class Segments:
@@ -58,7 +77,7 @@ class Segments:
     def start(self, segment: Segment) -> None:
         """Send its request, unless it was sent."""
         with self._lock:
-            self._start(segment)
+            segment.begin(self._transfer)
 
     def read(self, start: int, buffer: memoryview) -> int:
         """Copy what was announced of the bytes from `start` on; return how many that were."""
@@ -66,16 +85,17 @@ class Segments:
             segment = self._covering(start)
             if segment is None:
                 return 0
-            fetch = self._start(segment)
-        fetch.wait()
-        offset = start - segment.start
-        count = min(segment.stop - start, len(buffer))
-        buffer[:count] = fetch.buffer[offset : offset + count]
-        with self._lock:
-            segment.due -= count
-            if not segment.is_live and segment in self._live:
-                self._live.remove(segment)
-                segment.fetch = None
+            fetch = segment.begin(self._transfer)
+            segment.readers += 1
+        count = 0
+        try:
+            fetch.wait()
+            offset = start - segment.start
+            count = min(segment.stop - start, len(buffer))
+            buffer[:count] = fetch.buffer[offset : offset + count]
+        finally:
+            with self._lock:
+                self._leave(segment, count)
         return count
 
     def next_start(self, start: int, stop: int) -> int:
@@ -93,6 +113,16 @@ class Segments:
                     if segment.fetch is not None:
                         segment.fetch.cancel()
 
+    def _leave(self, segment: Segment, count: int) -> None:
+        """Note that bytes were read; the memory goes to another segment after the last reader."""
+        segment.readers -= 1
+        segment.due -= count
+        if not segment.is_live:
+            if segment in self._live:
+                self._live.remove(segment)
+            if not segment.readers and count:
+                segment.let_go()
+
     def _covering(self, position: int) -> Segment | None:
         for segment in self._live:
             if segment.start <= position < segment.stop:
@@ -109,7 +139,7 @@ class Segments:
             growing is not None
             and growing.fetch is None
             and growing.is_live
-            and 0 <= start - growing.stop <= _GAP
+            and 0 <= start - growing.stop <= GAP
             and start - growing.start < PIECE
             and self._next_start(growing.stop - 1, start) == start
         ):
@@ -121,12 +151,20 @@ class Segments:
             self._live.append(growing)
         self._growing = growing
         if growing.stop - growing.start >= PIECE:
-            self._start(growing)
+            growing.begin(self._transfer)
         return growing
 
-    def _start(self, segment: Segment) -> Fetch:
-        if segment.fetch is None:
-            buffer = memoryview(bytearray(segment.stop - segment.start))
-            segment.fetch = Fetch(self._transfer, segment.start, buffer)
-            FETCHERS.submit(segment.fetch)
-        return segment.fetch
+
+def _take_buffer(size: int) -> bytearray:
+    """Return memory of at least that size."""
+    if size <= PIECE // 2:
+        return bytearray(size)
+    try:
+        return _spare.pop()
+    except IndexError:
+        return bytearray(PIECE)
+
+
+def free_buffers() -> None:
+    """Free the memory that is kept for the next segment."""
+    _spare.clear()

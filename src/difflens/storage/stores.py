@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from difflens.core.addresses import Address
-from difflens.core.errors import LimitExceeded, UnreadableFile
+from difflens.core.addresses import Address, Location
+from difflens.core.errors import LimitExceeded
 from difflens.core.escape import visible
 
 from .links import Link
@@ -47,6 +47,7 @@ class Stores:
         self._lock = threading.Lock()
         self._stores: dict[tuple[str, str], Store] = {}
         self._listings: dict[Address, tuple[float, Mapping[str, Entry]]] = {}
+        self._pinned: dict[str, tuple[float, Location]] = {}
 
     def store(self, address: Address) -> Store:
         """Return the store that an address lies in."""
@@ -55,6 +56,18 @@ class Stores:
             if place not in self._stores:
                 self._stores[place] = _make(address)
             return self._stores[place]
+
+    def pin(self, address: Address) -> Location:
+        """Return where it lies at the commit that its revision means now."""
+        if address.scheme != "hf":
+            return address
+        from . import hub
+
+        since, pinned = self._pinned.get(address.root, (0.0, None))
+        if pinned is None or time.monotonic() - since > _SECONDS:
+            pinned = hub.pin(address._replace(key=""))
+            self._pinned[address.root] = time.monotonic(), pinned
+        return pinned / address.key if address.key else pinned
 
     def entries(self, folder: Address) -> Mapping[str, Entry]:
         """List a folder, or return its listing of a moment ago."""
@@ -77,6 +90,7 @@ class Stores:
         with self._lock:
             self._stores.clear()
             self._listings.clear()
+            self._pinned.clear()
 
 
 def _make(address: Address) -> Store:
@@ -85,7 +99,9 @@ def _make(address: Address) -> Store:
 
         return Web(address)
     if address.scheme == "hf":
-        raise UnreadableFile(visible(str(address)), "the hub cannot be read yet")
+        from .hub import Hub
+
+        return Hub(address)
     from .objects import Bucket
 
     return Bucket(address)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from difflens.core.addresses import Location, locate
+from difflens.core.addresses import Address, Location, locate
 from difflens.core.errors import EvidenceError, RunError
 from difflens.core.escape import for_terminal
 
@@ -184,7 +184,9 @@ class Desk:
         strange = [name for name in named if name not in Named.__annotations__]
         if strange:
             raise TypeError(f"gather() takes no {strange[0]!r}: {', '.join(Named.__annotations__)}")
-        self._named = {name: path for name, path in named.items() if path is not None}
+        self._named = {
+            name: _without_query(path) for name, path in named.items() if path is not None
+        }
         self._limits = limits
         self._discovery = discovery
         self.given: dict[str, str] = {}
@@ -241,6 +243,12 @@ class Desk:
         if found is not None:
             self.note(name, path, "discovered")
         return found
+
+
+def _without_query(path: str | Location) -> str | Location:
+    """Return the location of an address, whose text hides what may be a signature."""
+    place = locate(path)
+    return place if isinstance(place, Address) else path
 
 
 def shared_log(left: Log | None, right: Log | None) -> Log | None:

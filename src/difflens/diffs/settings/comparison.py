@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from difflens.core.addresses import Location, locate
+from difflens.core.addresses import Location
 from difflens.core.errors import EvidenceError, ModelError
 from difflens.core.escape import for_terminal
 from difflens.core.protocols import TensorSource
@@ -40,15 +40,17 @@ _IN_GGUF = {
 class Beside(NamedTuple):
     """One model: what its own file says, its format, and the files that are its own by name."""
 
-    path: str
+    place: Location | None
     format: str
     metadata: Mapping[str, str]
     files: Mapping[str, Location]
 
     @classmethod
-    def of(cls, path: str, source: TensorSource, files: Mapping[str, Location]) -> Beside:
+    def of(
+        cls, place: Location | None, source: TensorSource, files: Mapping[str, Location]
+    ) -> Beside:
         """Describe an open model."""
-        return cls(path, source.format, source.metadata, files)
+        return cls(place, source.format, source.metadata, files)
 
 
 def settings_changes(
@@ -194,7 +196,7 @@ def _kinds(
     from .tokenizer import READERS
 
     gguf = [
-        (_GGUF, locate(side.path)) if side.format == _GGUF and _has_tokens(side) else None
+        (_GGUF, side.place) if side.place and side.format == _GGUF and _has_tokens(side) else None
         for side in (left, right)
     ]
     if gguf[0] and gguf[1]:

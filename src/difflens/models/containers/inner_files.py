@@ -13,7 +13,7 @@ the threads together: a stream that is begun anew for every read would take for 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -21,6 +21,7 @@ from difflens.core.errors import CorruptFile
 from difflens.core.escape import visible
 from difflens.core.once import Call, as_call
 from difflens.core.protocols import ModelFile
+from difflens.storage.places import gather
 
 from .blocks import BLOCKS, Turns
 
@@ -65,6 +66,10 @@ class Part(InnerFile):
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer from byte `start` of the part on."""
         return self.outer.read_into(self.start + start, buffer[: max(0, self.size - start)])
+
+    def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch small ranges of the part at the same time, if the outer file is remote."""
+        gather(self.outer, ((self.start + start, self.start + stop) for start, stop in ranges))
 
 
 class BytesPart(InnerFile):

@@ -36,7 +36,7 @@ _PREFERENCE = tuple(
     .safetensors .bin .pt .pth .ckpt .gguf .onnx .keras .h5 .msgpack .npz
 """.split()
 )
-_BESIDE = tuple(
+BESIDE = tuple(
     """
     config.json generation_config.json quantize_config.json quant_config.json
     adapter_config.json preprocessor_config.json processor_config.json tokenizer.json
@@ -46,7 +46,7 @@ _BESIDE = tuple(
 """.split()
 )
 _COMMIT_BYTES = 256
-_LOOK_INTO = 200
+_LOOK_INTO = 20
 
 
 class Contents(NamedTuple):
@@ -68,7 +68,7 @@ def describe_folder_files(path: str | Location) -> Mapping[str, Location]:
     path = locate(path)
     if not is_folder(path):
         return {}
-    return files_called(_BESIDE, model_folder(path))
+    return files_called(BESIDE, model_folder(path))
 
 
 def files_called(wanted: Iterable[str], folder: Location) -> dict[str, Location]:
@@ -246,7 +246,8 @@ def _walk(folder: Location) -> Iterator[tuple[str, list[str], list[str]]]:
         here = folder / place if place else folder
         every = names(here)
         folders = [name for name in every if is_folder(here / name)]
-        yield place, folders, [name for name in every if name not in set(folders)]
+        others = set(folders)
+        yield place, folders, [name for name in every if name not in others]
         waiting += [_joined(place, name) for name in folders if not is_link(here / name)]
 
 
@@ -271,6 +272,7 @@ def neighbour(file: ModelFile, location: str) -> ModelFile:
         raise CorruptFile(where, f"it names the file {named}, expected a relative path")
     if location[0] == "/" or location[1:2] == ":" or ".." in parts:
         raise CorruptFile(where, f"it names the file {named}, which is outside its folder")
+    location = "/".join(parts)
     if not is_plain(file.path, location):
         raise CorruptFile(where, f"it names the file {named}, expected a plain name at an address")
     return open_file(_target(file.path, location, where), limits_of(file))

@@ -137,23 +137,26 @@ def _open_checkpoint(folder: Location, limits: Limits) -> TensorSource | None:
     if is_file(folder / "saved_model.pb"):
         return open_file(folder / "saved_model.pb", "saved_model", limits)
     if is_file(folder / _LATEST):
-        index = checkpoint_index(folder / _LATEST, limits)
+        index = latest_index(folder / _LATEST, limits)
         if index is None:
             raise CorruptFile(visible(str(folder / _LATEST)), "it names no model_checkpoint_path")
         return open_file(index, "tensorflow", limits)
     return None
 
 
-def checkpoint_index(path: Location, limits: Limits) -> Location | None:
-    """Return the index of a TensorFlow checkpoint that a prefix or a `checkpoint` file names."""
-    if path.name == _LATEST and is_file(path):
-        return _latest_index(path, limits)
+def index_of_prefix(path: Location) -> Location | None:
+    """Return the index of the TensorFlow checkpoint whose prefix this is; None if it is not one."""
     index = path.parent / f"{path.name}.index"
     return index if path.name and not is_file(path) and is_file(index) else None
 
 
-def _latest_index(path: Location, limits: Limits) -> Location | None:
-    """Read which checkpoint is the latest, which must be in the same folder; None if none is."""
+def latest_index(path: Location, limits: Limits) -> Location | None:
+    """Return the index that TensorFlow's file `checkpoint` names, which must be beside it.
+
+    None if the path is no such file, or names none.
+    """
+    if path.name != _LATEST or not is_file(path):
+        return None
     file = places.open_file(path, limits)
     try:
         text = file.read(0, min(file.size, 1 << 20)).decode("utf-8", "replace")

@@ -31,7 +31,7 @@ def open_model(
     from difflens.core.limits import check
     from difflens.storage.places import is_folder
 
-    from ..folders.shards import checkpoint_index, open_folder, open_index
+    from ..folders.shards import index_of_prefix, latest_index, open_folder, open_index
 
     if not str(path):
         raise UnreadableFile("''", "the path is empty")
@@ -40,8 +40,15 @@ def open_model(
         return open_folder(path, format, limits)
     if path.name.endswith(".index.json"):
         return open_index(path, format, limits)
-    index = checkpoint_index(path, limits)
-    return open_file(index, "tensorflow", limits) if index else open_file(path, format, limits)
+    index = latest_index(path, limits)
+    if index is None:
+        try:
+            return open_file(path, format, limits)
+        except UnreadableFile:
+            index = index_of_prefix(path)
+            if index is None:
+                raise
+    return open_file(index, "tensorflow", limits)
 
 
 def open_file(path: Location, forced: str | None, limits: Mapping[str, int]) -> TensorSource:
