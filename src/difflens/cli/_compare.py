@@ -37,6 +37,7 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         path=options["path"],
         ignore=options["ignore"],
         threads=options["threads"],
+        engine=options.get("engine"),
         format=options["format"],
         limits=limits_of(options["limits"]),
         shape_only=options["shape_only"],

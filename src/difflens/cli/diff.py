@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
 _COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
-    threads limits"""
+    threads engine limits"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -94,6 +94,11 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
     "by_magnitude",
     is_flag=True,
     help="List the largest relative change first.",
+)
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Work on threads of this machine, or with ray on the cluster of RAY_ADDRESS.",
 )
 @click.option("--check", is_flag=True, help="Verify the files instead of comparing them.")
 @click.option(
