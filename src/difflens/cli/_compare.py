@@ -43,6 +43,7 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         always=options["stats"],
         discovery=not options["no_discovery"],
         configs=(options["config_left"], options["config_right"]),
+        exact=options["exact"],
     )
     names = _analyses(options)
     if not names:

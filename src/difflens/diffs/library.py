@@ -95,8 +95,12 @@ def diff(
     path: str | None = None,
     ignore: str | None = None,
     threads: int | None = None,
+    exact: bool = False,
 ) -> ModelDiff:
     """Compare two models: paths, or mappings of names to arrays. Left is before.
+
+    The path of a fingerprint stands for its model: distances are estimates then, unless `exact`
+    has the model read where the hashes differ.
 
     >>> import numpy as np
     >>> found = diff({"w": np.ones(4)}, {"w": np.array([1, 1, 1, 2.0])})
@@ -107,7 +111,14 @@ def diff(
     """
     return ModelDiff.of(
         story.diff(
-            left, right, match=match, epsilon=epsilon, path=path, ignore=ignore, threads=threads
+            left,
+            right,
+            match=match,
+            epsilon=epsilon,
+            path=path,
+            ignore=ignore,
+            threads=threads,
+            exact=exact,
         )
     )
 

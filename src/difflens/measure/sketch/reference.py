@@ -47,9 +47,8 @@ def _add_rows(values: NDArray[np.float64], row: int, total: NDArray[np.float64])
 
 def _randomness(rows: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
     """Return which elements of each row change their sign, and by how much rows are rotated."""
-    counters = rows[:, None] * np.uint64(_WORDS // 2 + 1) + np.arange(
-        _WORDS // 2 + 1, dtype=np.uint64
-    )
+    each = np.arange(_WORDS // 2 + 1, dtype=np.uint64)
+    counters: NDArray[np.uint64] = rows[:, None] * np.uint64(len(each)) + each
     drawn = _draw(counters)
     words = np.ascontiguousarray(drawn[:, :-1]).astype("<u8").view("<u4")
     signs = (words[:, None, :] << _SHIFTS & _TOP) != 0

@@ -23,22 +23,37 @@ if TYPE_CHECKING:
 
 
 VERSION_TABLE = "difflens_version"
-KNOWN = ("0001",)  # the revisions in migrations/versions, oldest first
+KNOWN = ("0001", "0002")  # the revisions in migrations/versions, oldest first
 CURRENT = KNOWN[-1]
 
 
 class Tables(NamedTuple):
-    """The three tables: snapshots, their figures one by one, and results."""
+    """The tables: snapshots, their figures one by one, results, and fingerprints.
+
+    The summaries of fingerprints lie apart: a search reads thousands of them and no fingerprint.
+    """
 
     snapshots: Table
     figures: Table
     results: Table
+    summaries: Table
+    fingerprints: Table
 
 
 @cache
 def tables() -> Tables:
     """Return the tables; they are prefixed, for a database may be shared with other programs."""
-    from sqlalchemy import Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
+    from sqlalchemy import (
+        Boolean,
+        Column,
+        Double,
+        ForeignKey,
+        Integer,
+        LargeBinary,
+        MetaData,
+        Table,
+        Text,
+    )
 
     metadata = MetaData()
     text = exact_text()
@@ -77,7 +92,21 @@ def tables() -> Tables:
         Column("body", Text, nullable=False),
         Column("digest", text, nullable=False),
     )
-    return Tables(snapshots, figures, results)
+    bodies = [
+        Table(
+            f"difflens_{name}",
+            metadata,
+            Column(
+                "position",
+                Integer,
+                ForeignKey("difflens_snapshots.position", ondelete="CASCADE"),
+                primary_key=True,
+            ),
+            Column("body", LargeBinary, nullable=False),
+        )
+        for name in ("summaries", "fingerprints")
+    ]
+    return Tables(snapshots, figures, results, *bodies)
 
 
 def exact_text() -> Any:
