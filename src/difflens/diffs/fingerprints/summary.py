@@ -63,15 +63,23 @@ def summarise(fingerprint: Fingerprint) -> Summary:
     for each in moved:
         if each.sketch:
             _add(total, each, each.sketch)
-    sketch = finish(total, BUCKETS) or Sketch(0, bytes(4 * BUCKETS))
+    sketch = finish(total, BUCKETS)
+    size = _size(moved) if sketch else 0.0  # without a sketch only hashes find it
     telling = [each for each in moved if not each.is_constant]
     return Summary(
         _architecture(moved),
-        sqrt(sum(norm(each.stats, each.size) ** 2 for each in moved if each.stats)),
-        sketch,
+        size,
+        sketch or Sketch(0, bytes(4 * BUCKETS)),
         b"".join(bytes.fromhex(each.root[:8]) for each in telling),
         struct.pack(f"<{len(telling)}I", *(min(each.size, 2**32 - 1) for each in telling)),
     )
+
+
+def _size(tensors: Sequence[TensorFingerprint]) -> float:
+    """Return the norm of all tensors together; 0 if it overflows."""
+    sizes = [norm(each.stats, each.size) for each in tensors if each.stats]
+    whole = sqrt(sum(each * each for each in sizes))
+    return whole if isfinite(whole) else 0.0
 
 
 def _parameters(fingerprint: Fingerprint) -> Iterator[TensorFingerprint]:
@@ -131,7 +139,8 @@ def nearness(model: Summary, others: Sequence[Summary]) -> list[Nearness]:
         return []
     distances = _distances(model, others)
     sizes = np.hypot(model.norm, [each.norm for each in others])
-    relative = np.divide(distances, sizes, out=np.zeros(len(others)), where=sizes > 0)
+    are_known = (model.norm > 0) & (np.array([each.norm for each in others]) > 0)
+    relative = np.divide(distances, sizes, out=np.ones(len(others)), where=are_known)
     return [
         Nearness(float(far), float(part), each.architecture == model.architecture)
         for far, part, each in zip(relative, _shared(model, others), others, strict=True)

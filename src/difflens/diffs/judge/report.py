@@ -124,7 +124,6 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
     """Write one delta down as plain numbers, with those of measures beyond the standard pass."""
     pair = delta.pair
     figures = delta.figures() if pair.left and pair.right else {}
-    estimate = delta.measured(Estimate)
     for measure in extra_measures:
         figures.update(measure.figures())
     known = {key: figures.pop(key) for key in Figures.__struct_fields__ if key in figures}
@@ -139,8 +138,8 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
         left_stats=delta.stats("left"),
         right_stats=delta.stats("right"),
         figures=Figures(**known) if known else None,
+        estimated_error=figures.pop("estimated_error", None),
         further=dict(figures) or None,
-        estimated_error=estimate.estimated_error if estimate else None,
     )
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 # One standard deviation of an estimated distance, relative to it.
 ERROR = 1 / sqrt(2 * BUCKETS)
-_BITS = 30  # of the largest number of a sketch
+_BITS = 31  # of the largest number of a sketch
 # A distance is told from zero where it is this many times what rounding the sketches makes.
-_CLEAR = 10.0
+_CLEAR = 5.0
 _FORMS = {"C64": "F32"}
 _TABLES = {"F4": "NIBBLES"} | dict.fromkeys(
     ("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0"), "BYTES"
@@ -72,7 +72,7 @@ def _table(dtype: str) -> bytes:
 
 
 def finish(sums: NDArray[Any], count: int) -> Sketch | None:
-    """Round the sums to integers of 31 bits; None if a sum has overflowed.
+    """Round the sums to integers of 32 bits; None if a sum has overflowed.
 
     Integers keep 7 bits more than F32 would in the same place: the nearest models are told apart.
     """
@@ -82,7 +82,9 @@ def finish(sums: NDArray[Any], count: int) -> Sketch | None:
     if not isfinite(largest):
         return None
     exponent = int(np.frexp(largest)[1]) - _BITS if largest else 0
-    return Sketch(exponent, np.rint(np.ldexp(sums[:count], -exponent)).astype("<i4").tobytes())
+    numbers = np.rint(np.ldexp(sums[:count], -exponent))
+    most = 2**_BITS - 1  # the largest one may have been rounded up to 2 ** _BITS
+    return Sketch(exponent, np.clip(numbers, -most, most).astype("<i4").tobytes())
 
 
 class Distance(NamedTuple):
@@ -131,12 +133,14 @@ class Estimate(Record, frozen=True):
     @property
     def left_square_sum(self) -> float:
         """Sum of squares on the left."""
-        return norm(self.left, self.count) ** 2
+        size = norm(self.left, self.count)
+        return size * size
 
     @property
     def square_sum(self) -> float:
         """Sum of squares of right - left, as far as it can be told."""
-        return (self.l2 or 0.0) ** 2
+        moved = self.l2 or 0.0
+        return moved * moved  # `**` would raise where this is infinite
 
     @property
     def relative_l2(self) -> float | None:
@@ -168,6 +172,7 @@ class Estimate(Record, frozen=True):
             "changed_count": 0 if self.is_same else None,
             "left_nonfinite": self.left.nonfinite,
             "right_nonfinite": self.right.nonfinite,
+            "estimated_error": self.estimated_error,
         }
 
     def _cosine(self, left: float, right: float) -> float | None:

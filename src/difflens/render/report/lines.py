@@ -84,7 +84,8 @@ def _estimated(row: Row, head: str = "") -> Line:
     relative = found["relative_l2"]
     sign, alarm = "!" if head else "~", _alarm(row)
     if relative is None:
-        return Line(sign, (row.name,), head, tail=row.skipped or "from all zeros", alarm=alarm)
+        tail = "from all zeros" if is_from_zero(row) else "relative_l2 unknown"
+        return Line(sign, (row.name,), head, tail=row.skipped or tail, alarm=alarm)
     text = f"{_ESTIMATED}{scientific(relative)}"
     return Line(sign, (row.name,), head, text, f"±{percent(_error(row))}", relative, alarm)
 
