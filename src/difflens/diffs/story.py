@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from difflens.core.records import Report
@@ -12,7 +12,6 @@ from difflens.models.describe import describe, metadata
 from difflens.models.opening import Model, open_input, resolve_weights
 
 from .diff import Diff
-from .fingerprints.recognise import has_fingerprint
 from .judge import Tally, judge, row
 from .pairing import name_filter, pair_models
 from .session import Session
@@ -43,25 +42,14 @@ def diff(
     always: bool = False,
     discovery: bool = True,
     configs: tuple[str | None, str | None] = (None, None),
-    exact: bool = False,
 ) -> Diff:
     """Open two models and pair their tensors; only headers are read until somebody looks.
 
     `path` keeps tensors whose name contains it, `ignore` leaves out those a regular expression
     finds a match in; `always` asks for statistics of identical tensors too; `discovery` compares
     the config and the tokenizer beside single files as well, `configs` those that were named.
-    A side may be a fingerprint: then distances are estimates, or with `exact` its model is read
-    where the hashes differ.
     """
     # Open.
-    proved: Collection[tuple[str, str]] = ()
-    if has_fingerprint(left, right):
-        from .fingerprints.story import Asked, diff_fingerprints, exact_models
-
-        asked = Asked(match, path, ignore, threads, format, limits)
-        if not exact:
-            return diff_fingerprints(left, right, asked, epsilon=epsilon, shape_only=shape_only)
-        left, right, proved = exact_models(left, right, asked)
     left_name, before = open_input(left, format, limits)
     right_name, after = open_input(right, format, limits)
     about = metadata(left_name, before), metadata(right_name, after)
@@ -90,7 +78,6 @@ def diff(
         epsilon=epsilon,
         always=always,
         shape_only=shape_only,
-        proved=proved,
     )
     return Diff(
         describe(left_name, before, split[0].state_infos),
