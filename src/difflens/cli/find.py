@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from ._options import MOST_THREADS, FilePath, Threads
+from ._options import MOST_THREADS, FileLocation, Threads
 from ._store import opened, result_options, show, store_option
 
 
 @click.command(name="find")
-@click.argument("model", type=FilePath())
+@click.argument("model", type=FileLocation())
 @click.option(
     "--limit",
     "most",
@@ -34,9 +34,9 @@ def command(model: str, most: int, **options: Any) -> None:
     from difflens.render.versions.relatives import relatives
     from difflens.versions.find import find_relatives
 
-    from ._fingerprints import fingerprint_of
+    from ._fingerprints import read_or_make
 
     with opened(options) as store:
-        fingerprint = fingerprint_of(model, options["form"], options["threads"])
+        fingerprint = read_or_make(model, options["form"], options["threads"])
         found = find_relatives(store, fingerprint, most)
     show(found, relatives, options)

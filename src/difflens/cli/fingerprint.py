@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import EXIT_SAME
-from ._options import MOST_THREADS, FilePath, Threads, limits_of
+from ._options import MOST_THREADS, FileLocation, FilePath, Threads, limits_of
 
 if TYPE_CHECKING:
     from difflens.diffs.fingerprints.records import Fingerprint
 
 
 @click.command(name="fingerprint")
-@click.argument("model", type=FilePath())
+@click.argument("model", type=FileLocation())
 @click.option(
     "-o", "--out", type=FilePath(), metavar="FILE", help="Write it to FILE, such as m.fingerprint."
 )
@@ -40,10 +40,10 @@ def command(model: str, out: str | None, verbose: bool, **options: Any) -> int:
     It has a hash, statistics and a sketch of each tensor. `difflens A.fingerprint B` and `difflens
     find` take it in place of the model. MODEL may be a fingerprint, to look at it.
     """
-    from ._fingerprints import fingerprint_of
+    from ._fingerprints import read_or_make
 
     limits = limits_of(options["limits"])
-    fingerprint = fingerprint_of(model, options["form"], options["threads"], limits)
+    fingerprint = read_or_make(model, options["form"], options["threads"], limits)
     size = None
     if out:
         from difflens.diffs.fingerprints.file import write_fingerprint

@@ -11,6 +11,7 @@ from difflens.core.records import Report, View
 
 from . import story
 from .diff import Diff
+from .fingerprints import story as fingerprints
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -110,7 +111,7 @@ def diff(
     ['w']
     """
     return ModelDiff.of(
-        story.diff(
+        fingerprints.diff(
             left,
             right,
             match=match,

@@ -121,7 +121,7 @@ def _ties(pairs: Sequence[Pair], left: Fingerprint, right: Fingerprint) -> dict[
     return ties
 
 
-def proved(deltas: Iterable[Delta]) -> frozenset[tuple[str, str]]:
+def prove(deltas: Iterable[Delta]) -> frozenset[tuple[str, str]]:
     """Name the pairs whose hashes are equal, left and right: exact figures need not read them."""
     return frozenset(
         (each.pair.left.name, each.pair.right.name)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from difflens.core.dtypes import OPAQUE
 from difflens.core.errors import MissingExtra
 from difflens.core.protocols import Engine, TensorSource
-from difflens.core.records import Pair, TensorInfo
-from difflens.measure.chunks import CHUNK, STEP, Side, read
+from difflens.core.records import TensorInfo
+from difflens.measure.chunks import CHUNK, STEP, Chunk, Side, read
 from difflens.measure.kernel import merge, scan
 from difflens.measure.kernel.layout import STATE
-from difflens.measure.pairs import Progress
+from difflens.measure.pairs import Batch, Progress
 from difflens.measure.scan import Scan
 from difflens.measure.sketch import BUCKETS
 from difflens.measure.sketch.estimate import add_elements, finish, parts, sketched
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 LEAF = 1 << 20  # bytes of a tensor that are hashed together
 _CONTEXT = "difflens fingerprint 1: root of a tensor"
 _TOGETHER = 512  # small tensors that travel as one task
-
-
-class _Chunk(NamedTuple):
-    """Elements [start, stop) of a tensor."""
-
-    side: Side
-    start: int
-    stop: int
 
 
 class _Part(NamedTuple):
@@ -58,7 +50,7 @@ def fingerprint_tensors(
     infos = list(infos)
     parts_made = _parts(source, infos, engine, progress)
     for info in infos:
-        yield _whole(info, source, list(islice(parts_made, _chunk_count(info))))
+        yield _join_parts(info, source, list(islice(parts_made, _chunk_count(info))))
 
 
 def import_blake3() -> type[blake3]:
@@ -76,8 +68,8 @@ def root_of(info: TensorInfo, leaves: bytes) -> str:
     A leaf is 1 MiB of its bytes, the last one what is left; its digest is BLAKE3 of these.
     """
     head = f"{info.dtype} {'x'.join(map(str, info.shape))}\n".encode()
-    whole = import_blake3()(head, derive_key_context=_CONTEXT)
-    return whole.update(leaves).hexdigest()
+    root = import_blake3()(head, derive_key_context=_CONTEXT)
+    return root.update(leaves).hexdigest()
 
 
 def _chunk_count(info: TensorInfo) -> int:
@@ -93,31 +85,31 @@ def _parts(
         yield from batch
 
 
-def _batches(source: TensorSource, infos: Iterable[TensorInfo]) -> Iterator[list[_Chunk]]:
+def _batches(source: TensorSource, infos: Iterable[TensorInfo]) -> Iterator[Batch]:
     """Yield tasks: many small tensors, or a part of a large one."""
-    batch: list[_Chunk] = []
+    batch: list[Chunk] = []
     elements = 0
     for info in infos:
+        side = Side.of(source, info)
         for start in range(0, info.count, CHUNK):
-            stop = min(start + CHUNK, info.count)
-            batch.append(_Chunk(Side(source, info), start, stop))
-            elements += stop - start
+            chunk = Chunk(side, None, start, min(start + CHUNK, info.count), 0.0, always=True)
+            batch.append(chunk)
+            elements += chunk.stop - chunk.start
             if elements >= CHUNK or len(batch) >= _TOGETHER:
-                yield batch
+                yield Batch(batch)
                 batch, elements = [], 0
     if batch:
-        yield batch
+        yield Batch(batch)
 
 
-def _look_at_all(batch: list[_Chunk]) -> tuple[list[_Part], int]:
+def _look_at_all(batch: Batch) -> tuple[list[_Part], int]:
     """Look at the chunks of one task; also return how many bytes that took."""
-    done = [_look(chunk) for chunk in batch]
-    return [part for part, _ in done], sum(size for _, size in done)
+    return [_look(chunk) for chunk in batch.chunks], batch.size_bytes
 
 
-def _look(chunk: _Chunk) -> tuple[_Part, int]:
+def _look(chunk: Chunk) -> _Part:
     """Read a chunk once: each step is hashed, scanned and added to the sums while it is near."""
-    side, dtype = chunk.side, chunk.side.info.dtype
+    side, dtype = chunk.left, chunk.left.info.dtype
     leaves, state, sums = _Leaves(), bytearray(STATE.size), bytearray(8 * BUCKETS)
     width = parts(side.info)
     for start in range(chunk.start, chunk.stop, STEP):
@@ -126,7 +118,7 @@ def _look(chunk: _Chunk) -> tuple[_Part, int]:
         if dtype not in OPAQUE:
             scan(data, data, dtype, dtype, 0.0, state)
             add_elements(data, dtype, start * width, sums)
-    return _Part(leaves.digests(), state, sums), leaves.size
+    return _Part(leaves.digests(), state, sums)
 
 
 class _Leaves:
@@ -156,7 +148,7 @@ class _Leaves:
         return self._done + (self._now.digest() if self.size % LEAF else b"")
 
 
-def _whole(info: TensorInfo, source: TensorSource, chunks: list[_Part]) -> TensorFingerprint:
+def _join_parts(info: TensorInfo, source: TensorSource, chunks: list[_Part]) -> TensorFingerprint:
     """Put the parts of a tensor together."""
     import numpy as np
 
@@ -172,5 +164,5 @@ def _whole(info: TensorInfo, source: TensorSource, chunks: list[_Part]) -> Tenso
     if known.may_be_tiny:
         from difflens.measure.tiny import with_tiny_values  # hardly any tensor needs it
 
-        known = with_tiny_values(known, Pair(None, info), source, source)
+        known = with_tiny_values(known, None, Side.of(source, info))
     return TensorFingerprint(info, root, known.side("right"), finish(sums, sketched(info)))

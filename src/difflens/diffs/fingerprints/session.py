@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from difflens.core.errors import DifflensError
+from difflens.core.protocols import Engine
 from difflens.core.records import Delta, Pair
-from difflens.engines.threads import Threads
 
 from ..pairing import Pairing
 from ..session import compare_headers
@@ -29,13 +29,7 @@ class FingerprintSession:
     is_estimated = True
 
     def __init__(
-        self,
-        left: Side,
-        right: Side,
-        pairing: Pairing,
-        *,
-        threads: int | None = None,
-        shape_only: bool = False,
+        self, left: Side, right: Side, pairing: Pairing, engine: Engine, *, shape_only: bool = False
     ) -> None:
         """Read nothing yet."""
         self.pairs = tuple(pairing.pairs)
@@ -46,7 +40,7 @@ class FingerprintSession:
         self._left, self._right = left, right
         self._pairing = pairing
         self.shape_only = shape_only
-        self._threads = threads
+        self._engine = engine
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Compare the pairs, and yield their deltas in order."""
@@ -65,12 +59,11 @@ class FingerprintSession:
 
     @cached_property
     def _fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
-        engine = Threads(self._threads)
         try:
-            left = self._left.read(engine, self.progress)
-            return left, self._right.read(engine, self.progress)
+            left = self._left.read(self._engine, self.progress)
+            return left, self._right.read(self._engine, self.progress)
         finally:
-            engine.close()
+            self._engine.close()
 
     @cached_property
     def _known(self) -> dict[Pair, Delta]:

@@ -6,20 +6,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike, fspath
 
+from difflens.core.addresses import locate
 from difflens.core.errors import ModelError
 from difflens.core.escape import visible
 from difflens.core.protocols import Engine, TensorSource
 from difflens.core.records import ModelInfo, TensorInfo
+from difflens.engines import start_engine
 from difflens.measure.pairs import Progress
 from difflens.models.checkpoint import open_checkpoint
-from difflens.models.describe import WITHOUT_PATH, describe, metadata
-from difflens.models.opening import Model, open_input, resolve_weights
+from difflens.models.describe import ALREADY_OPEN, IN_MEMORY, describe, metadata
+from difflens.models.opening import Model, open_input, place_of, resolve_weights
 
 from .file import read_fingerprint
 from .identity import full_path, identity_of
 from .make import fingerprint_tensors
 from .recognise import is_fingerprint
 from .records import Fingerprint
+
+_HINT = "make the fingerprint again, or name the model itself"
 
 
 class Recorded:
@@ -42,14 +46,13 @@ class Recorded:
         """Return the path of the model that it was made of; raise if that is not there any more."""
         recorded = self.fingerprint
         where = visible(recorded.model.path or self.path)
-        if recorded.model.path in ("", *WITHOUT_PATH):
+        if recorded.model.path in ("", ALREADY_OPEN, IN_MEMORY):
             raise ModelError(where, "the fingerprint does not say where its model is")
-        if recorded.identity and identity_of(recorded.model.path) != recorded.identity:
-            raise ModelError(
-                where,
-                f"it is not there, or has changed since {visible(self.path)} was made",
-                hint="make the fingerprint again, or name the model itself",
-            )
+        if not recorded.identity:
+            raise ModelError(where, "whether it has changed cannot be told", hint=_HINT)
+        if identity_of(locate(recorded.model.path)) != recorded.identity:
+            reason = f"it is not there, or has changed since {visible(self.path)} was made"
+            raise ModelError(where, reason, hint=_HINT)
         return recorded.model.path
 
     def confirm(self) -> None:
@@ -64,10 +67,10 @@ class Unread:
 
     def __init__(self, model: Model, form: str | None, limits: Mapping[str, int] | None) -> None:
         """Open it; only headers are read."""
-        self._model = model
+        self._model, self._place = model, place_of(model)
         self.path, self._source = open_input(model, form, limits)
         checkpoint = open_checkpoint(self._source)
-        self.metadata: Mapping[str, str] = metadata(self.path, self._source)
+        self.metadata: Mapping[str, str] = metadata(self._place, self._source)
         self.weights = decoded(checkpoint.weights, self.metadata)
         self.info = describe(self.path, self.weights, checkpoint.state_infos)
         self.tensors = self.weights.tensors
@@ -75,9 +78,8 @@ class Unread:
 
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:
         """Read every byte, and make the fingerprint."""
-        is_path = isinstance(self._model, (str, PathLike))
-        path = full_path(self.path) if is_path else self.path
-        identity = identity_of(path) if is_path else ""
+        place = self._place
+        path, identity = (full_path(place), identity_of(place)) if place else (self.path, "")
         made = fingerprint_tensors(self.weights, self.tensors.values(), engine, progress)
         tensors = {each.info.name: each for each in made}
         self.confirm()
@@ -109,6 +111,16 @@ def open_side(
     if isinstance(model, (str, PathLike)) and is_fingerprint(model):
         return Recorded(fspath(model), limits)
     return Unread(model, form, limits)
+
+
+def fingerprint_of(side: Side, threads: int | None, progress: Progress | None) -> Fingerprint:
+    """Return the fingerprint of a side, and close it."""
+    engine = start_engine(None, threads)
+    try:
+        return side.read(engine, progress)
+    finally:
+        engine.close()
+        side.close()
 
 
 def decoded(weights: TensorSource, about: Mapping[str, str]) -> TensorSource:

@@ -1,92 +1,82 @@
-"""The story of a diff by fingerprints: open, pair, compare; or which models to read after all."""
+"""The story of a diff in which fingerprints may stand for models: open, pair, compare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
 from difflens.core.errors import DifflensError
+from difflens.core.protocols import Engine
 from difflens.core.records import Pair
-from difflens.engines.threads import Threads
+from difflens.engines import start_engine
 from difflens.models.opening import Model
 
+from .. import story
 from ..diff import Diff
-from ..pairing import Pairing, pair_models
-from .compare import compare, proved
+from ..pairing import pair_models
+from .compare import compare, prove
+from .recognise import has_fingerprint
 from .session import FingerprintSession
 from .settings import compare_settings
 from .sides import Side, open_side
 
 
-class Asked(NamedTuple):
-    """What a diff was asked for, as far as fingerprints can do it."""
+def diff(left: Model, right: Model, *, exact: bool = False, **options: Any) -> Diff:
+    """Compare two models, of which each may be the path of a fingerprint.
 
-    match: str = "auto"
-    path: str | None = None
-    ignore: str | None = None
-    threads: int | None = None
-    format: str | None = None
-    limits: Mapping[str, int] | None = None
+    Distances from a fingerprint are estimates; with `exact`, models are read where hashes differ.
+    `options` are those of `story.diff`, which compares two models that are at hand.
+    """
+    if not has_fingerprint(left, right):
+        return story.diff(left, right, **options)
+    before, after = (
+        open_side(each, options.get("format"), options.get("limits")) for each in (left, right)
+    )
+    engine = start_engine(options.get("engine"), options.get("threads"))
+    if not exact:
+        return _diff_fingerprints(before, after, engine, **options)
+    models = before.model(), after.model()
+    return story.diff(*models, **options, proved=_prove(before, after, engine))
 
 
-class Exact(NamedTuple):
-    """The models to read for exact figures, and the pairs that need not be read."""
-
-    left: Model
-    right: Model
-    proved: frozenset[tuple[str, str]]
-
-
-def diff_fingerprints(
-    left: Model, right: Model, asked: Asked, *, epsilon: float = 0.0, shape_only: bool = False
+def _diff_fingerprints(
+    left: Side,
+    right: Side,
+    engine: Engine,
+    *,
+    match: str = "auto",
+    path: str | None = None,
+    ignore: str | None = None,
+    epsilon: float = 0.0,
+    shape_only: bool = False,
+    **_unused: Any,
 ) -> Diff:
-    """Compare two models of which one at least is a fingerprint; distances are estimates."""
     if epsilon:
         raise DifflensError(
             "--epsilon looks at every element, and a fingerprint holds none",
             hint="name the models, or add --exact",
         )
-    before, after = _open(left, asked), _open(right, asked)
-    pairing = _pair(before, after, asked)
-    session = FingerprintSession(
-        before, after, pairing, threads=asked.threads, shape_only=shape_only
+    about = left.metadata, right.metadata
+    tensors = left.tensors, right.tensors
+    pairing = pair_models(
+        *tensors, match, nodes=(None, None), metadata=about, path=path, ignore=ignore
     )
     return Diff(
-        before.info,
-        after.info,
-        session,
-        metadata=compare_settings(before.metadata, after.metadata),
-        described={"left": before.metadata, "right": after.metadata},
+        left.info,
+        right.info,
+        FingerprintSession(left, right, pairing, engine, shape_only=shape_only),
+        metadata=compare_settings(*about),
+        described={"left": about[0], "right": about[1]},
     )
 
 
-def exact_models(left: Model, right: Model, asked: Asked) -> Exact:
-    """Compare the hashes of both sides, and return the models for what these leave open."""
-    before, after = _open(left, asked), _open(right, asked)
-    models = before.model(), after.model()
-    engine = Threads(asked.threads)
+def _prove(left: Side, right: Side, engine: Engine) -> frozenset[tuple[str, str]]:
+    """Name the tensors whose hashes are equal; a model is read for its own."""
     try:
-        fingerprints = before.read(engine), after.read(engine)
+        fingerprints = left.read(engine), right.read(engine)
     finally:
         engine.close()
-        before.close()
-        after.close()
-    pairs = [Pair(info, after.tensors[name])
-             for name, info in before.tensors.items() if name in after.tensors]  # fmt: skip
-    return Exact(*models, proved(compare(pairs, *fingerprints, {})))
-
-
-def _open(model: Model, asked: Asked) -> Side:
-    return open_side(model, asked.format, asked.limits)
-
-
-def _pair(left: Side, right: Side, asked: Asked) -> Pairing:
-    return pair_models(
-        left.tensors,
-        right.tensors,
-        asked.match,
-        nodes=(None, None),
-        metadata=(left.metadata, right.metadata),
-        path=asked.path,
-        ignore=asked.ignore,
-    )
+        left.close()
+        right.close()
+    common = [(info, right.tensors.get(name)) for name, info in left.tensors.items()]
+    pairs = [Pair(info, other) for info, other in common if other]
+    return prove(compare(pairs, *fingerprints, {}))

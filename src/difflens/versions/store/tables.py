@@ -19,7 +19,7 @@ from ..records.snapshots import ModelMetrics, ModelSnapshot
 from .connections import Place
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from sqlalchemy import MetaData, Table
 
 
 VERSION_TABLE = "difflens_version"
@@ -43,17 +43,7 @@ class Tables(NamedTuple):
 @cache
 def tables() -> Tables:
     """Return the tables; they are prefixed, for a database may be shared with other programs."""
-    from sqlalchemy import (
-        Boolean,
-        Column,
-        Double,
-        ForeignKey,
-        Integer,
-        LargeBinary,
-        MetaData,
-        Table,
-        Text,
-    )
+    from sqlalchemy import Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
     metadata = MetaData()
     text = exact_text()
@@ -92,21 +82,21 @@ def tables() -> Tables:
         Column("body", Text, nullable=False),
         Column("digest", text, nullable=False),
     )
-    bodies = [
-        Table(
-            f"difflens_{name}",
-            metadata,
-            Column(
-                "position",
-                Integer,
-                ForeignKey("difflens_snapshots.position", ondelete="CASCADE"),
-                primary_key=True,
-            ),
-            Column("body", LargeBinary, nullable=False),
-        )
-        for name in ("summaries", "fingerprints")
-    ]
+    bodies = (_body_table(metadata, name) for name in ("summaries", "fingerprints"))
     return Tables(snapshots, figures, results, *bodies)
+
+
+def _body_table(metadata: MetaData, name: str) -> Table:
+    """Describe a table of bytes, one row for a snapshot that has them."""
+    from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, Table
+
+    at = ForeignKey("difflens_snapshots.position", ondelete="CASCADE")
+    return Table(
+        f"difflens_{name}",
+        metadata,
+        Column("position", Integer, at, primary_key=True),
+        Column("body", LargeBinary, nullable=False),
+    )
 
 
 def exact_text() -> Any:
