@@ -47,12 +47,8 @@ class Session:
         epsilon: float = 0.0,
         always: bool = False,
         shape_only: bool = False,
-        proved: Collection[tuple[str, str]] = (),
     ) -> None:
-        """Read nothing yet; `always` asks for statistics of identical tensors too.
-
-        `proved` names pairs that are known to be identical, left and right: they are not read.
-        """
+        """Read nothing yet; `always` asks for statistics of identical tensors too."""
         self.pairs = tuple(pairing.pairs)
         self.epsilon = epsilon
         self.shape_only = shape_only
@@ -62,7 +58,8 @@ class Session:
         self._pairing = pairing
         self._engine = engine
         self._always = always
-        self._proved = proved
+        # Names of pairs, left and right, that are known to be identical: they are not read.
+        self.proved: Collection[tuple[str, str]] = ()
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Measure the pairs, and yield their deltas in order."""
@@ -151,9 +148,9 @@ class Session:
 
     def _is_proved(self, pair: Pair) -> bool:
         left, right = pair.left, pair.right
-        if not (self._proved and left and right) or pair.left_recipe or pair.right_recipe:
+        if not (self.proved and left and right) or pair.left_recipe or pair.right_recipe:
             return False
-        return (left.name, right.name) in self._proved
+        return (left.name, right.name) in self.proved
 
     @cached_property
     def _known(self) -> dict[Pair, Delta]:

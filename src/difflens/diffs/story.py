@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from difflens.core.records import Report
@@ -44,14 +44,12 @@ def diff(
     always: bool = False,
     discovery: bool = True,
     configs: tuple[str | None, str | None] = (None, None),
-    proved: Collection[tuple[str, str]] = (),
 ) -> Diff:
     """Open two models and pair their tensors; only headers are read until somebody looks.
 
     `path` keeps tensors whose name contains it, `ignore` leaves out those a regular expression
     finds a match in; `always` asks for statistics of identical tensors too; `discovery` compares
-    the config and the tokenizer beside single files as well, `configs` those that were named;
-    `proved` are pairs of names that are known to be identical, and are not read.
+    the config and the tokenizer beside single files as well, `configs` those that were named.
     """
     # Open.
     (left_name, before), (right_name, after) = open_inputs((left, right), format, limits)
@@ -75,14 +73,7 @@ def diff(
 
     work = start_engine(engine, threads)
     session = Session(
-        before,
-        after,
-        pairing,
-        work,
-        epsilon=epsilon,
-        always=always,
-        shape_only=shape_only,
-        proved=proved,
+        before, after, pairing, work, epsilon=epsilon, always=always, shape_only=shape_only
     )
     return Diff(
         describe(left_name, before, split[0].state_infos),

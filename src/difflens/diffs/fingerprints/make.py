@@ -164,5 +164,5 @@ def _join_parts(info: TensorInfo, source: TensorSource, chunks: list[_Part]) -> 
     if known.may_be_tiny:
         from difflens.measure.tiny import with_tiny_values  # hardly any tensor needs it
 
-        known = with_tiny_values(known, None, Side.of(source, info))
-    return TensorFingerprint(info, root, known.side("right"), finish(sums, sketched(info)))
+        known = with_tiny_values(known, Side.of(source, info), None)
+    return TensorFingerprint(info, root, known.side("left"), finish(sums, sketched(info)))

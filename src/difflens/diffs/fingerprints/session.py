@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,7 @@ class FingerprintSession:
 
     epsilon = 0.0
     is_estimated = True
+    proved: Collection[tuple[str, str]] = ()
 
     def __init__(
         self, left: Side, right: Side, pairing: Pairing, engine: Engine, *, shape_only: bool = False

@@ -35,7 +35,10 @@ def diff(left: Model, right: Model, *, exact: bool = False, **options: Any) -> D
     if not exact:
         return _diff_fingerprints(before, after, engine, **options)
     models = before.model(), after.model()
-    return story.diff(*models, **options, proved=_prove(before, after, engine))
+    proved = _prove(before, after, engine)
+    compared = story.diff(*models, **options)
+    compared.session.proved = proved
+    return compared
 
 
 def _diff_fingerprints(
