@@ -38,5 +38,5 @@ def command(model: str, most: int, **options: Any) -> None:
 
     with opened(options) as store:
         fingerprint = read_or_make(model, options["form"], options["threads"])
-        found = find_relatives(store, fingerprint, most)
+        found = find_relatives(store, fingerprint, most, name=model)
     show(found, relatives, options)

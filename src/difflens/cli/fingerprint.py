@@ -49,14 +49,14 @@ def command(model: str, out: str | None, verbose: bool, **options: Any) -> int:
         from difflens.diffs.fingerprints.file import write_fingerprint
 
         size = write_fingerprint(fingerprint, out)
-    click.echo(_summary(fingerprint, out, size))
+    click.echo(_summary(fingerprint, model, out, size))
     if verbose:
         for line in _lines(fingerprint):
             click.echo(line)
     return EXIT_SAME
 
 
-def _summary(fingerprint: Fingerprint, out: str | None, written: int | None) -> str:
+def _summary(fingerprint: Fingerprint, name: str, out: str | None, written: int | None) -> str:
     from difflens.core.escape import for_terminal
     from difflens.render.document.numbers import count, plural, size
 
@@ -66,7 +66,7 @@ def _summary(fingerprint: Fingerprint, out: str | None, written: int | None) -> 
         f"{count(model.parameter_count)} parameters",
         size(model.size_bytes),
     ]
-    text = f"{for_terminal(model.path)}: {', '.join(parts)}"
+    text = f"{for_terminal(name)}: {', '.join(parts)}"
     if out and written is not None:
         text += f"; {size(written)} in {for_terminal(out)}"
     return text

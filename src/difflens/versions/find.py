@@ -20,15 +20,17 @@ from .store import Store
 _UNRELATED = 0.9
 
 
-def find_relatives(store: Store, model: Fingerprint, limit: int = 5) -> Relatives:
-    """Find the recorded models that are nearest to one."""
+def find_relatives(
+    store: Store, model: Fingerprint, limit: int = 5, *, name: str = ""
+) -> Relatives:
+    """Find the recorded models that are nearest to one; `name` is what that is called."""
     summaries = store.summaries()
     near = nearness(summarise(model), [summary for _, summary in summaries])
     keys = [key for key, _ in summaries]
     nearest = sorted(zip(near, keys, strict=True), key=lambda each: each[0].score)
     related = [each for each in nearest if each[0].score < _UNRELATED][:limit]
     return Relatives(
-        model=model.model.path,
+        model=name or model.model.path,
         searched=len(summaries),
         unsearched=max(0, store.count(ModelSnapshot) - len(summaries)),
         relatives=tuple(_relative(store, model, key, known) for known, key in related),
