@@ -9,6 +9,7 @@ DifflensError
 │   └── ChangedWhileReading  the file is not the one that was opened
 ├── EvidenceError          a file passed beside the models cannot be used
 ├── TooLarge               a tensor is too large for a measure that needs it in memory
+├── EngineError            the cluster that should do the work cannot
 ├── MissingExtra           an optional library is not installed
 ├── UnknownName            there is no plug-in, dtype or tensor of that name
 │   └── UnknownModel       no snapshot of that name or version was recorded
@@ -99,6 +100,10 @@ class TooLarge(DifflensError):
     def __init__(self, name: str, size: int, limit: int) -> None:
         """State both sizes."""
         super().__init__(f"{size} bytes in memory, {limit} are allowed", where=name)
+
+
+class EngineError(DifflensError):
+    """The cluster that should do the work cannot."""
 
 
 class MissingExtra(DifflensError):

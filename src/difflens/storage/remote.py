@@ -28,6 +28,7 @@ from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
 BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
+_LONGEST_BLOCK = 4 * 1024**2
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
 _NUMBERS = count()
@@ -46,6 +47,7 @@ class RemoteFile:
         self._lock = threading.Lock()
         self._number = next(_NUMBERS)
         finalize(self, BLOCKS.drop, self._number)  # where nobody closes it
+        self._stretch = range(HEAD)  # what was asked for last, where a reader wanted less
         self._transfer = Transfer(path, Route(lambda: STORES.store(path).link(path)), known)
         self.segments = Segments(self._transfer)
         if known is None:
@@ -154,10 +156,14 @@ class RemoteFile:
             return BLOCKS.read(self._number, start, buffer)
 
     def _block(self, start: int) -> tuple[int, int]:
+        """Choose what to ask for: a reader that goes on and on gets more each time."""
         tail = max(self.size - _TAIL, 0)
         if start >= tail:
             return tail, self.size
-        return start, min(start + BLOCK, self.size)
+        is_next = start == self._stretch.stop
+        length = min(2 * len(self._stretch), _LONGEST_BLOCK) if is_next else BLOCK
+        self._stretch = range(start, min(start + length, self.size))
+        return start, self._stretch.stop
 
 
 def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
