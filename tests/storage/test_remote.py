@@ -75,7 +75,9 @@ def server(monkeypatch):
         thread.start()
         monkeypatch.setenv(ALLOW_HTTP, "1")
         handler.url = f"http://127.0.0.1:{running.server_port}"
+        places.forget()
         yield handler
+        places.forget()
         running.shutdown()
         thread.join()
 
@@ -109,8 +111,12 @@ def test_a_file_that_was_only_looked_for_is_opened_without_a_second_request(serv
     address = locate(f"{server.url}/m/a.bin")
 
     assert places.is_file(address)
+    assert places.is_file(address)
     assert places.open_file(address).size == len(DATA)
     assert server.asked.total() == 1
+    assert not places.is_file(address.parent / "none")
+    assert not places.is_file(address.parent / "none")
+    assert server.asked.total() == 2
 
 
 def test_small_parts_near_each_other_come_in_one_request(server):

@@ -7,6 +7,7 @@ file that changes is an error, never a mixture. That is why `confirm` has nothin
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
@@ -23,7 +24,7 @@ from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
 from .segments import GAP, Segment, Segments, Window
-from .stores import STORES, Entry
+from .stores import SECONDS, STORES, Entry
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
@@ -31,6 +32,7 @@ BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
 _LONGEST_BLOCK = 4 * 1024**2
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
+_MOST_PROBES = 64
 _NUMBERS = count()
 
 
@@ -184,13 +186,48 @@ def _open_again(
     return RemoteFile(path, dict(limits), identity)
 
 
-_opened: OrderedDict[Address, RemoteFile] = OrderedDict()  # by `is_file`, for who opens them next
-_MOST_OPENED = 64
+class Probes:
+    """Files that were opened to see whether they exist: one who opens them next need not ask."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.Lock()
+        self._files: OrderedDict[Address, tuple[float, RemoteFile | None]] = OrderedDict()
+
+    def can_open(self, address: Address) -> bool:
+        """Try to open a file, unless that was tried less than a minute ago."""
+        with self._lock:
+            since, file = self._files.get(address, (float("-inf"), None))
+            if time.monotonic() - since < SECONDS:
+                return file is not None
+        try:
+            file = RemoteFile(address)
+        except (ChangedWhileReading, UnreadableFile):
+            file = None
+        with self._lock:
+            self._files[address] = time.monotonic(), file
+            while len(self._files) > _MOST_PROBES:
+                self._files.popitem(last=False)
+        return file is not None
+
+    def take(self, address: Address) -> RemoteFile | None:
+        """Return a file that was opened less than a minute ago, to the first who asks."""
+        with self._lock:
+            since, file = self._files.pop(address, (0.0, None))
+        return file if time.monotonic() - since < SECONDS else None
+
+    def forget(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._files.clear()
+
+
+PROBES = Probes()
 
 
 def open_file(address: Address, limits: Mapping[str, int] | None = None) -> RemoteFile:
     """Open a file; the first request brings its size, its version and its beginning."""
-    file = _opened.pop(address, None)
+    file = PROBES.take(address)
     if file is None:
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
@@ -204,7 +241,7 @@ def is_file(address: Address) -> bool:
     except MissingExtra:
         return False
     except UnreadableFile:  # who may read a file may not be allowed to list its folder
-        return _opens(address)
+        return PROBES.can_open(address)
     return entry is not None and not entry.is_folder
 
 
@@ -231,15 +268,3 @@ def _entry(address: Address) -> Entry | None:
     if not address.key:
         return None
     return STORES.entries(address.parent).get(address.name)
-
-
-def _opens(address: Address) -> bool:
-    if address in _opened:
-        return True
-    try:
-        _opened[address] = RemoteFile(address)
-    except UnreadableFile:
-        return False
-    while len(_opened) > _MOST_OPENED:
-        _opened.popitem(last=False)[1].close()
-    return True
