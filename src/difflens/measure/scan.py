@@ -259,7 +259,10 @@ def _finite(value: float) -> float | None:
 
 
 def _ratio(part: float, whole: float) -> float | None:
-    return _finite(part / whole) if whole else None
+    if not whole:
+        return None
+    value = part / whole
+    return value if isfinite(value) else None
 
 
 def _correlation(product: float, size: float) -> float | None:
