@@ -12,9 +12,9 @@ A file that two readers could read in two ways is refused.
 import json
 import re
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
 from difflens.core.errors import INCOMPLETE, CorruptFile, LimitExceeded
 from difflens.core.escape import for_terminal, visible
@@ -52,7 +52,7 @@ class Header(NamedTuple):
     end: int  # of the last tensor
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of a safetensors file, or is it called one and nothing else?"""
     if head[4:8] == bytes(4) and head[8:].lstrip(b" \t\r\n")[:1] == b"{":
         return True
