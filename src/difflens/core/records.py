@@ -182,7 +182,7 @@ class Delta(Record, _TypedFigures, frozen=True):
         """Collect the figures of all measures; empty if nothing was measured."""
         gathered: dict[str, Any] = {}
         for measure in self.measures:
-            gathered.update(measure.figures())
+            gathered = gathered | measure.figures() if gathered else measure.figures()
         return gathered
 
     def to_row(self) -> dict[str, Any]:

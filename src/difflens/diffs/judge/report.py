@@ -107,7 +107,9 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
     figures = delta.figures() if pair.left and pair.right else {}
     for measure in extra_measures:
         figures.update(measure.figures())
-    further = {key: figures.pop(key) for key in list(figures) if key not in _FIGURES}
+    further = {}
+    if not figures.keys() <= _FIGURES:
+        further = {key: figures.pop(key) for key in list(figures) if key not in _FIGURES}
     return Row(
         name=delta.name,
         kind=delta.kind,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -25,12 +26,15 @@ from .rows import (
 
 
 class Line(NamedTuple):
-    """`SIGN NAMES: HEAD, FIGURES, TAIL ALARM`; lines that share head and tail may fold."""
+    """`SIGN NAMES: HEAD, FIGURES, TAIL ALARM`; lines that share head and tail may fold.
+
+    A folded line has no figures of its own, so they are written only where they are shown.
+    """
 
     sign: str
     names: tuple[str, ...]
     head: str = ""
-    figures: str = ""
+    figures: Callable[[], str] | None = None
     tail: str = ""
     relative_l2: float | None = None
     alarm: str = ""
@@ -64,13 +68,16 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
 
 def _changed(row: Row) -> Line:
     known = row.figures or Figures()
-    relative = known.relative_l2
-    text = (
-        f"relative_l2={scientific(relative)} max_abs={scientific(known.max_abs)} "
+    tail = "from all zeros" if is_from_zero(row) else _left_out(row)
+    figures = partial(_distances, known)
+    return Line("~", (row.name,), "", figures, tail, known.relative_l2, _alarm(row))
+
+
+def _distances(known: Figures) -> str:
+    return (
+        f"relative_l2={scientific(known.relative_l2)} max_abs={scientific(known.max_abs)} "
         f"changed={percent(known.changed_fraction)}"
     )
-    tail = "from all zeros" if is_from_zero(row) else _left_out(row)
-    return Line("~", (row.name,), "", text, tail, relative, _alarm(row))
 
 
 def _left_out(row: Row) -> str:
@@ -80,10 +87,14 @@ def _left_out(row: Row) -> str:
 
 
 def _stats(row: Row) -> Line:
+    return Line("~", (row.name,), "", partial(_moves, row), alarm=_alarm(row))
+
+
+def _moves(row: Row) -> str:
     left = statistics(row.left, row.left_stats)
     right = statistics(row.right, row.right_stats)
     moves = [f"{name}={before_after(left[name], right[name])}" for name in ("mean", "std")]
-    return Line("~", (row.name,), "", ", ".join(moves), alarm=_alarm(row))
+    return ", ".join(moves)
 
 
 def _recast(row: Row) -> Line:
@@ -95,8 +106,8 @@ def _recast(row: Row) -> Line:
         return Line("!", (row.name,), head, tail="values equal", alarm=_alarm(row))
     relative = known.relative_l2
     tail = "within storage rounding" if known.within_storage_rounding else ""
-    text = f"relative_l2={scientific(relative)}"
-    return Line("!", (row.name,), head, text, tail, relative, _alarm(row))
+    figures = partial("relative_l2={}".format, scientific(relative))
+    return Line("!", (row.name,), head, figures, tail, relative, _alarm(row))
 
 
 def _reshaped(row: Row) -> Line:
@@ -139,7 +150,8 @@ class Text(NamedTuple):
 def unfolded(line: Line) -> Text:
     """Write one line as it is."""
     subject = " -> ".join(map(for_terminal, line.names))
-    return Text(line.sign, subject, joined(line.head, line.figures, line.tail), line.alarm)
+    figures = line.figures() if line.figures else ""
+    return Text(line.sign, subject, joined(line.head, figures, line.tail), line.alarm)
 
 
 class _Family:
@@ -149,13 +161,14 @@ class _Family:
         self._first = first
         self._count = self._unknown = 0
         self._nearest, self._farthest = inf, -inf
-        self._columns = [[_Column() for _ in _numbers(name)] for name in first.names]
+        numbers = (_INTEGER.findall(name) for name in first.names)
+        self._columns = [[_Column() for _ in each] for each in numbers]
 
-    def add(self, line: Line) -> None:
-        """Add a line of this family."""
+    def add(self, line: Line, parts: list[list[str]]) -> None:
+        """Add a line of this family, whose names were split at their numbers."""
         self._count += 1
-        for columns, name in zip(self._columns, line.names, strict=True):
-            for column, number in zip(columns, _numbers(name), strict=True):
+        for columns, name in zip(self._columns, parts, strict=True):
+            for column, number in zip(columns, name[1::2], strict=True):
                 column.add(number)
         distance = line.relative_l2
         if distance is None or not isfinite(distance):
@@ -223,10 +236,6 @@ class _Column:
             self._runs.add((self._begin, self._last))
 
 
-def _numbers(name: str) -> list[str]:
-    return _INTEGER.findall(name)
-
-
 def _after(number: str) -> str:
     """Return the next number, as it is written behind this one."""
     return str(int(number) + 1).zfill(len(number))
@@ -273,15 +282,20 @@ def differences(report: Report, view: View) -> Differences:
 
 
 def _lines(report: Report, view: View) -> Iterator[Line]:
-    renamed = filter(is_renamed, report.tensors)
-    rules = Counter(row.how for row in renamed if row.how.startswith("prefix"))
-    many = {how for how, number in rules.items() if number > _MOST_RENAMES and not view.verbose}
+    rules: Counter[str] = Counter()
     said: set[str] = set()
     for row in filter(is_different, report.tensors):
-        if row.how in many and row.how not in said and is_renamed(row):
+        if not rules and _has_other_prefix(row):  # most models need no second look at all rows
+            rules.update(each.how for each in report.tensors if _has_other_prefix(each))
+        is_told = rules[row.how] > _MOST_RENAMES and not view.verbose
+        if is_told and row.how not in said and is_renamed(row):
             said.add(row.how)
             yield _rule(row, rules[row.how])
-        yield from lines(row, stats=view.stats, renames=row.how not in many)
+        yield from lines(row, stats=view.stats, renames=not is_told)
+
+
+def _has_other_prefix(row: Row) -> bool:
+    return row.how.startswith("prefix") and is_renamed(row)
 
 
 def _rule(row: Row, number: int) -> Line:
@@ -314,9 +328,10 @@ class _Texts:
         return list(map(unfolded, self._few))
 
     def _fold(self, line: Line) -> None:
-        pattern = tuple("\0".join(_INTEGER.split(name)[::2]) for name in line.names)
-        key: object = (line.sign, line.head, line.tail, bool(line.figures), pattern)
+        parts = [_INTEGER.split(name) for name in line.names]
+        pattern = tuple(["\0".join(name[::2]) for name in parts])
+        key: object = (line.sign, line.head, line.tail, line.figures is None, pattern)
         if line.alarm:
             key = len(self._families)
         family = self._families.get(key) or self._families.setdefault(key, _Family(line))
-        family.add(line)
+        family.add(line, parts)
