@@ -25,7 +25,7 @@ except SystemExit:
 print("imported:", *sorted({"numpy", "scipy"} & set(sys.modules)))
 """
 
-Unit = Literal["x", "s", "MB", "GB/s", "modules"]
+Unit = Literal["x", "of 1", "s", "s/GB", "MB", "GB/s", "modules", "requests", "files"]
 
 
 class Row(NamedTuple):
@@ -337,6 +337,13 @@ def _runs(bench: Bench) -> Iterator[Row]:
     yield Row("run-memory", f"{what}, peak memory of that", most, "MB", 1000)
 
 
+def _remote(name: str, bench: Bench) -> Iterator[Row]:
+    """Yield the rows of a case in remote.py, which needs the records of this file."""
+    from .remote import ROWS
+
+    yield from ROWS[name](bench)
+
+
 CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "help": _help,
     "imports": _imports,
@@ -382,5 +389,12 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "store": _store,
     "runs": _runs,
+    **{
+        name: partial(_remote, name)
+        for name in (
+            *("remote-raw", "remote-link", "remote-cpu", "remote-latency"),
+            *("remote-memory", "remote-tls", "remote-bytes", "remote-shapes"),
+        )
+    },
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

@@ -11,8 +11,8 @@ import pytest
 from git_repositories import NAME, Git, has_lfs, isolate, weights
 from models.small import arrays, write
 
-from difflens.cli.demo import make
 from difflens.cli._git_drivers import as_text, show_change
+from difflens.cli.demo import make
 from difflens.models.folders.listing import suffixes
 
 

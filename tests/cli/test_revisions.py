@@ -111,6 +111,10 @@ def test_two_folders_of_models_name_the_revision_that_lacks_one(git, difflens):
 
     assert "Only in HEAD:m: b.safetensors" in shown.out
     assert str(git.folder) not in shown.out
+    (git.folder / "m" / "b.safetensors").write_bytes(bytes(40))
+    git.commit("broken")
+    broken = difflens("diff", "-r", "HEAD~1:m", "HEAD:m")
+    assert "difflens: error: HEAD:m/b.safetensors: " in broken.err
 
 
 def test_the_config_beside_a_model_is_that_of_its_revision(git, difflens):

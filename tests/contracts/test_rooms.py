@@ -33,7 +33,7 @@ FACES = {"diffs/library.py": {"training.diagnoses", "versions.verdicts", "render
 STANDARD = {
     "click": {"cli"},
     "msgspec": {"core", "models", "measure", "diffs", "versions", "training", "render", "cli"}
-    | {"repair"},
+    | {"repair", "storage"},
 }
 # The NumPy twins of the kernel.
 TWINS = {"reference.py", "readings.py", "bits.py", "words.py", "dense.py", "sparse.py",
@@ -67,6 +67,7 @@ LATE = {
     "sqlalchemy": {"versions"},
     "alembic": {"versions"},
     "psycopg": {"versions"},
+    "obstore": {"storage"},
 }
 NEVER = {"pickle", "marshal", "shelve", "mmap"}
 

@@ -179,9 +179,15 @@ def _renaming_errors(shown: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except DifflensError as error:
-        error.where, error.reason = renamed(error.where, shown), renamed(error.reason, shown)
-        error.args = tuple(renamed(str(each), shown) for each in error.args)
+        rename_error(error, shown)
         raise
+
+
+def rename_error(error: DifflensError, shown: Mapping[str, str]) -> DifflensError:
+    """Let one error speak of revisions; return it."""
+    error.where, error.reason = renamed(error.where, shown), renamed(error.reason, shown)
+    error.args = tuple(renamed(str(each), shown) for each in error.args)
+    return error
 
 
 def renamed(text: str, shown: Mapping[str, str]) -> str:

@@ -11,8 +11,8 @@ from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
 from ._analyses import GATES, analysis_flags, chosen, gate_code, sections
 from ._compare import compare, document_flags, rendered, settle_output, show
 from ._evidence import evidence_names, evidence_options, refuse_for_folders
-from ._options import Epsilon, FilePath, Sectioned, shared
-from ._revisions import AFTER, Words, as_paths, renamed
+from ._options import Epsilon, FileLocation, Sectioned, shared
+from ._revisions import AFTER, Words, as_paths, rename_error, renamed
 
 if TYPE_CHECKING:
     from difflens.core.records import Report
@@ -55,9 +55,9 @@ class _Diff(Words, Sectioned):
 
 
 @click.command(name="diff", cls=_Diff, sections=_sections(), examples=_EXAMPLES)
-@click.argument("left", type=FilePath())
-@click.argument("right", type=FilePath(), required=False)
-@click.argument("more", type=FilePath(), required=False, nargs=-1, metavar="[-- PATH]")
+@click.argument("left", type=FileLocation())
+@click.argument("right", type=FileLocation(), required=False)
+@click.argument("more", type=FileLocation(), required=False, nargs=-1, metavar="[-- PATH]")
 @click.option(
     "-o",
     "--output",
@@ -183,8 +183,7 @@ def is_empty(report: Report) -> bool:
 
 def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     """Compare every model both folders hold, and name those only one holds."""
-    from pathlib import Path
-
+    from difflens.core.addresses import locate
     from difflens.core.errors import DifflensError, ModelError, UnknownFormat
     from difflens.models.folders.listing import model_files
 
@@ -192,7 +191,8 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
 
     if options["output"] in {"html", "markdown"} or options["generate_report"]:
         raise click.UsageError("a report is about one pair: name the two models")
-    names = [set(model_files(left)), set(model_files(right))]
+    sides = locate(left), locate(right)
+    names = [set(model_files(each)) for each in sides]
     if not names[0] | names[1]:
         raise UnknownFormat(left, f"neither it nor {right} holds a model")
     code, compared = EXIT_SAME, 0
@@ -203,9 +203,10 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
             code = max(code, EXIT_DIFFERENT)
             continue
         try:
-            report = compare(str(Path(left) / name), str(Path(right) / name), options)
+            before, after = (str(side if name == "." else side / name) for side in sides)
+            report = compare(before, after, options)
         except ModelError as error:  # the others can still be compared; the exit code tells
-            _say(error)
+            _say(rename_error(error, options.get("shown", {})))
             code = EXIT_TROUBLE
         else:
             parts[name] = rendered(report, options)

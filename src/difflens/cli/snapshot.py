@@ -9,7 +9,7 @@ import click
 
 from difflens.core.errors import EvidenceError
 
-from ._options import MOST_THREADS, FilePath, Threads, limits_of
+from ._options import MOST_THREADS, FileLocation, FilePath, Threads, allow_http, limits_of
 from ._store import emit, opened, result_options, show, store_option, view_of
 
 _OUTPUTS = ("cli", "json", "yaml", "markdown")
@@ -25,7 +25,7 @@ def command() -> None:
 @click.option("--version", required=True, metavar="V", help="What this version is called.")
 @click.option(
     "--weights",
-    type=FilePath(),
+    type=FileLocation(),
     metavar="FILE",
     help="The model: architecture and weights are read from it.",
 )
@@ -81,6 +81,7 @@ def command() -> None:
 @click.option(
     "--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Raise a limit (docs/security)."
 )
+@allow_http
 @store_option
 @result_options(*_OUTPUTS)
 def add(name: str, version: str, **options: Any) -> None:

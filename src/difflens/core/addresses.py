@@ -5,7 +5,8 @@
     hf://owner/name@revision/folder/file      the hub
 
 An address has the parts of `pathlib.Path` that readers use, so that code which finds the files of
-a model is written once for both.
+a model is written once for both. It never shows a secret: a password in it is refused, and what
+follows the question mark of a web address, where signatures are, is used but not shown.
 """
 
 from __future__ import annotations
@@ -18,10 +19,50 @@ from typing import NamedTuple
 from .errors import UnreadableFile
 from .escape import visible
 
+ALLOW_HTTP = "DIFFLENS_ALLOW_HTTP"  # the environment variable that `--allow-http` sets
 # A path object turns the two slashes into one.
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?!/)(.+)", re.DOTALL)
 _HUB = "hf"
-SCHEMES = frozenset({"s3", "gs", "az", "https", "http", _HUB})
+_WEB = frozenset({"https", "http"})
+SCHEMES = frozenset({"s3", "gs", "az", _HUB}) | _WEB
+# A revision is one part of the address, unless it is a pull request of the hub.
+_HUB_ROOT = re.compile(
+    r"([^/@]+(?:/[^/@]+(?:@(?:refs/[^/@]+/[^/@]+|[^/@]+))?)?)(?:/(.*))?", re.DOTALL
+)
+
+
+class Query:
+    """What follows the question mark of a web address; a signature may be in it.
+
+    It is not shown, and it is not pickled: whoever has it can read the file.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str | None) -> None:
+        """Keep the text; None for a query that stayed in another process."""
+        self._text = text
+
+    @property
+    def text(self) -> str | None:
+        """The query without its question mark; None if it stayed in another process."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is not shown."""
+        return isinstance(other, Query) and self._text == other._text
+
+    def __hash__(self) -> int:
+        """Agree with the comparison."""
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        """Show that there is one."""
+        return "?..."
+
+    def __reduce__(self) -> tuple[type[Query], tuple[None]]:
+        """Leave the text behind."""
+        return Query, (None,)
 
 
 class Address(NamedTuple):
@@ -35,14 +76,16 @@ class Address(NamedTuple):
     scheme: str
     root: str  # a bucket; a host with its port; `owner/name@revision`
     key: str  # no slash at either end; the empty string is all of the root
+    query: Query | None = None  # of this one file, never of its neighbours
 
     def __str__(self) -> str:
-        """Write it as users do."""
-        return f"{self.scheme}://{self.root}" + (f"/{self.key}" if self.key else "")
+        """Write it as users do, without secrets."""
+        shown = f"{self.scheme}://{self.root}" + (f"/{self.key}" if self.key else "")
+        return f"{shown}{self.query}" if self.query else shown
 
     def __truediv__(self, name: str) -> Address:
         """Return the address of a file in this folder; `name` may have several parts."""
-        return self._replace(key=f"{self.key}/{name}" if self.key else name)
+        return self._replace(key=f"{self.key}/{name}" if self.key else name, query=None)
 
     @property
     def name(self) -> str:
@@ -57,7 +100,7 @@ class Address(NamedTuple):
     @property
     def parent(self) -> Address:
         """The folder it lies in."""
-        return self._replace(key=self.key.rpartition("/")[0])
+        return self._replace(key=self.key.rpartition("/")[0], query=None)
 
     def with_name(self, name: str) -> Address:
         """Return the address of another file in the same folder."""
@@ -71,14 +114,18 @@ class Address(NamedTuple):
 Location = Path | Address
 
 
-def locate(text: str | os.PathLike[str]) -> Location:
+def locate(text: str | os.PathLike[str] | Address) -> Location:
     """Return the location that a user named; what exists on this machine is a path.
 
     >>> locate("hf://org/model@v2/a.gguf")
-    Address(scheme='hf', root='org/model@v2', key='a.gguf')
+    Address(scheme='hf', root='org/model@v2', key='a.gguf', query=None)
     >>> locate("models/a.gguf").name
     'a.gguf'
+    >>> str(locate("https://host/a.gguf?signature=secret"))
+    'https://host/a.gguf?...'
     """
+    if isinstance(text, Address):
+        return text
     text = os.fspath(text)
     match = _ADDRESS.fullmatch(text)
     if match is None or os.path.lexists(text):
@@ -87,10 +134,39 @@ def locate(text: str | os.PathLike[str]) -> Location:
     if scheme not in SCHEMES:
         known = ", ".join(sorted(SCHEMES))
         reason = f"no storage is called {visible(scheme)}"
-        raise UnreadableFile(visible(f"{scheme}://{rest}"), reason, hint=f"known: {known}")
-    parts = rest.rstrip("/").split("/")
-    roots = 2 if scheme == _HUB else 1
-    return Address(scheme, "/".join(parts[:roots]), "/".join(parts[roots:]))
+        raise UnreadableFile(_without_secrets(scheme, rest), reason, hint=f"known: {known}")
+    if scheme == "http" and os.environ.get(ALLOW_HTTP) != "1":
+        reason = "http:// is not encrypted: anyone between can read and change the bytes"
+        hint = "use https://, or allow it with --allow-http"
+        raise UnreadableFile(_without_secrets(scheme, rest), reason, hint=hint)
+    return _address(scheme, rest)
+
+
+def _address(scheme: str, rest: str) -> Address:
+    query = None
+    if scheme in _WEB:
+        rest, _, _fragment = rest.partition("#")
+        rest, mark, text = rest.partition("?")
+        query = Query(text) if mark else None
+    rest = rest.rstrip("/")
+    if scheme == _HUB:
+        return _hub_address(rest)
+    root, _, key = rest.partition("/")
+    where = _without_secrets(scheme, rest)
+    if "@" in root:
+        reason = "an address may not have a user name or a password in it"
+        raise UnreadableFile(where, reason, hint="log in with the provider's own tools")
+    if not root or any(part in ("", ".", "..") for part in key.split("/") if key):
+        raise UnreadableFile(where, "the address has an empty part, or one that is only dots")
+    return Address(scheme, root, key, query)
+
+
+def _hub_address(rest: str) -> Address:
+    match = _HUB_ROOT.fullmatch(rest)
+    if match is None:
+        reason = "an address on the hub is hf://owner/name, hf://owner/name@revision or longer"
+        raise UnreadableFile(visible(f"{_HUB}://{rest}"), reason)
+    return Address(_HUB, match[1], match[2] or "")
 
 
 def address_error(path: str) -> UnreadableFile | None:
@@ -103,5 +179,13 @@ def address_error(path: str) -> UnreadableFile | None:
     match = _ADDRESS.fullmatch(path)
     if match is None:
         return None
-    where = visible("{}://{}".format(*match.groups()))
+    where = _without_secrets(*match.groups())
     return UnreadableFile(where, "this command reads local files only", hint="download it first")
+
+
+def _without_secrets(scheme: str, rest: str) -> str:
+    """Write an address that was refused, without its password and its query."""
+    rest, mark, _ = rest.partition("?")
+    root, slash, key = rest.partition("/")
+    root = f"...@{root.rpartition('@')[2]}" if "@" in root and scheme != _HUB else root
+    return visible(f"{scheme}://{root}{slash}{key}{'?...' if mark else ''}")

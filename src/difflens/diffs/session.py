@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
-from difflens.core.protocols import TensorSource, WholeMeasure
+from difflens.core.protocols import Engine, TensorSource, WholeMeasure
 from difflens.core.records import Delta, Pair
-from difflens.engines.threads import Threads
 from difflens.measure.chunks import Side
 from difflens.measure.pairs import deltas, oddity
 from difflens.measure.resources import one_thread_each
 from difflens.measure.values import Values
+from difflens.measure.wholes import WholePair, measure_whole
 from difflens.models.computed import derived
 
 from .pairing import Pairing
@@ -40,8 +40,8 @@ class Session:
         left: TensorSource,
         right: TensorSource,
         pairing: Pairing,
+        engine: Engine,
         *,
-        threads: int | None = None,
         epsilon: float = 0.0,
         always: bool = False,
         shape_only: bool = False,
@@ -54,7 +54,7 @@ class Session:
         self.progress: Progress | None = None
         self._left, self._right = left, right
         self._pairing = pairing
-        self._engine = Threads(threads)
+        self._engine = engine
         self._always = always
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
@@ -89,14 +89,17 @@ class Session:
 
     def values(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Values:
         """Return one tensor's numbers on demand; with its pair, in the layout the pair has."""
+        return Values(self._side(side, name, pair))
+
+    def _side(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Side:
         source = self._left if side == "left" else self._right
         if pair and pair.how.startswith(CONTENT):
             info, recipe = pair.right, pair.right_recipe
             if side == "left":
                 info, recipe = pair.left, pair.left_recipe
             if info and recipe and recipe.base in source.tensors:
-                return Values(Side(derived(source, [(info, recipe)]), info))
-        return Values(Side(source, source.tensors[name]))
+                return Side.of(derived(source, [(info, recipe)]), info)
+        return Side.of(source, source.tensors[name])
 
     def measure_whole(self, kind: type[WholeT], deltas: Iterable[Delta]) -> list[WholeT | None]:
         """Take a measure that needs a pass of its own; None for the pairs that it does not want."""
@@ -104,14 +107,14 @@ class Session:
         places = (
             [] if self.shape_only else [at for at, each in enumerate(deltas) if kind.wants(each)]
         )
-        wanted = [deltas[at] for at in places]
-        sizes = [_size_bytes(each.pair) for each in wanted]
+        wanted = [self._whole_pair(kind, deltas[at].pair) for at in places]
+        sizes = [each.size_bytes for each in wanted]
         stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
         with one_thread_each():
             try:
-                measures = self._engine.map(lambda delta: self._whole_measure(kind, delta), wanted)
+                measures = self._engine.map(measure_whole, wanted)
                 for at, size, measure in zip(places, sizes, measures, strict=True):
-                    results[at] = measure
+                    (results[at],) = measure
                     if stage:
                         stage(size)
             finally:
@@ -119,11 +122,10 @@ class Session:
         self._confirm()
         return results
 
-    def _whole_measure(self, kind: type[WholeT], delta: Delta) -> WholeT | None:
-        pair = delta.pair
-        before = self.values("left", pair.left.name, pair) if pair.left else None
-        after = self.values("right", pair.right.name, pair) if pair.right else None
-        return kind.of(before, after)
+    def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
+        before = self._side("left", pair.left.name, pair) if pair.left else None
+        after = self._side("right", pair.right.name, pair) if pair.right else None
+        return WholePair((kind,), before, after)
 
     def _confirm(self) -> None:
         self._left.confirm()
@@ -176,7 +178,3 @@ def _without_repeats(pairs: list[Pair], known: Mapping[Pair, Delta]) -> list[Pai
         for each in pairs
         if each.right or each not in known or known[each].pair not in on_the_right
     ]
-
-
-def _size_bytes(pair: Pair) -> int:
-    return sum(info.size_bytes for info in (pair.left, pair.right) if info)

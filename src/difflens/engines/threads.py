@@ -1,8 +1,4 @@
-"""Where the measuring runs: on the threads of this process.
-
-Another engine (a cluster) needs the same one method. Threads suffice here: the
-kernel and `pread` both release the GIL.
-"""
+"""Threads of this process: they suffice, since the kernel and `pread` both release the GIL."""
 
 from __future__ import annotations
 
@@ -12,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from . import engine
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+@engine()
 class Threads:
     """Threads that work ahead of the reader by a few items, never by all of them."""
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from difflens.core.dtypes import OPAQUE, bits
-from difflens.core.protocols import Engine, TensorSource
+from difflens.core.dtypes import OPAQUE
+from difflens.core.encodings import is_remote
+from difflens.core.protocols import Engine, Extent, TensorSource
 from difflens.core.records import Delta, Kind, Pair
 
-from .chunks import CHUNK, Chunk, Side, same_chunk, scan_chunk
+from .chunks import CHUNK, Chunk, SameBytes, Side, State, same_chunk, scan_chunk
 from .kernel import merge
 from .scan import Scan
 
 Progress = Callable[[int], None]
-State = bytes | None
 
 _TOGETHER = 512  # small tensors that travel as one task
 _DIFFERENT = b""  # what an opaque chunk answers that is not the same on both sides
@@ -30,6 +31,29 @@ class Plan(NamedTuple):
     chunks: tuple[Chunk, ...] = ()
     kind: Kind | None = None
     skipped: str | None = None
+
+
+class Batch(NamedTuple):
+    """The chunks that one task scans."""
+
+    chunks: list[Chunk]
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it reads."""
+        return sum(chunk.size_bytes for chunk in self.chunks)
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield the ranges of remote files that it reads."""
+        return chain.from_iterable(chunk.extents() for chunk in self.chunks)
+
+
+class How(NamedTuple):
+    """How chunks are scanned: see `Chunk`."""
+
+    epsilon: float
+    always: bool
+    once: bool
 
 
 def deltas(
@@ -46,30 +70,28 @@ def deltas(
 
     Tensors that hold the same bytes on both sides get statistics only if `always`.
     """
-    plans = (_plan(pair, left, right, epsilon, always=always) for pair in pairs)
+    how = How(epsilon, always, once=is_remote(left) or is_remote(right))
+    plans = (_plan(pair, left, right, how) for pair in pairs)
     for plan, states in _run(plans, engine, progress):
         delta = _delta(plan, _complete(plan, states, engine), epsilon)
-        yield _with_tiny_values(delta, left, right)
+        yield _with_tiny_values(delta, plan)
 
 
-def _plan(
-    pair: Pair, left: TensorSource, right: TensorSource, epsilon: float, *, always: bool
-) -> Plan:
+def _plan(pair: Pair, left: TensorSource, right: TensorSource, how: How) -> Plan:
     before, after = pair.left, pair.right
     if before is None or after is None:
         info = before or after
         if info is None or info.dtype in OPAQUE:
             return Plan(pair, kind="removed" if before else "added")
-        side = Side(left if before else right, info)
-        return Plan(
-            pair, _chunks(side, None, epsilon, always=True), "removed" if before else "added"
-        )
+        side = Side.of(left if before else right, info)
+        chunks = _chunks(side, None, how._replace(always=True))
+        return Plan(pair, chunks, "removed" if before else "added")
     if before.shape != after.shape:
         return Plan(pair, kind="reshaped")
     reason = _incomparable(before.dtype, after.dtype)
     if reason:
         return Plan(pair, kind="uncompared", skipped=reason)
-    return Plan(pair, _chunks(Side(left, before), Side(right, after), epsilon, always=always))
+    return Plan(pair, _chunks(Side.of(left, before), Side.of(right, after), how))
 
 
 def _incomparable(left: str, right: str) -> str | None:
@@ -82,32 +104,25 @@ def _incomparable(left: str, right: str) -> str | None:
     return None
 
 
-def _chunks(left: Side, right: Side | None, epsilon: float, *, always: bool) -> tuple[Chunk, ...]:
+def _chunks(left: Side, right: Side | None, how: How) -> tuple[Chunk, ...]:
     count = left.info.count
     if 0 < count <= CHUNK:  # nearly every tensor, and there may be a million of them
-        return (Chunk(left, right, 0, count, epsilon, always),)
+        return (Chunk(left, right, 0, count, *how),)
     return tuple(
-        Chunk(left, right, start, min(start + CHUNK, count), epsilon, always)
+        Chunk(left, right, start, min(start + CHUNK, count), *how)
         for start in range(0, count, CHUNK)
     )
 
 
-def _scan_batch(batch: list[Chunk]) -> tuple[list[State], int]:
+def _scan_batch(batch: Batch) -> tuple[list[State], int]:
     """Scan the chunks of one task; also say how many bytes that took."""
-    states: list[State] = []
-    size = 0
-    for chunk in batch:
-        if chunk.left.info.dtype in OPAQUE:
-            states.append(None if same_chunk(chunk) else _DIFFERENT)
-        else:
-            states.append(scan_chunk(chunk))
-        size += sum((chunk.stop - chunk.start) * width // 8 for width in _widths(chunk))
-    return states, size
+    return [_scan(chunk) for chunk in batch.chunks], batch.size_bytes
 
 
-def _widths(chunk: Chunk) -> tuple[int, ...]:
-    left = bits(chunk.left.info.dtype)
-    return (left, bits(chunk.right.info.dtype)) if chunk.right else (left,)
+def _scan(chunk: Chunk) -> State:
+    if chunk.left.info.dtype in OPAQUE:
+        return None if same_chunk(chunk) else _DIFFERENT
+    return scan_chunk(chunk)
 
 
 def _run(
@@ -130,7 +145,7 @@ def _run(
     yield from ready()
 
 
-def _batches(plans: Iterable[Plan], waiting: deque[Plan]) -> Iterator[list[Chunk]]:
+def _batches(plans: Iterable[Plan], waiting: deque[Plan]) -> Iterator[Batch]:
     batch: list[Chunk] = []
     elements = 0
     for plan in plans:
@@ -139,19 +154,21 @@ def _batches(plans: Iterable[Plan], waiting: deque[Plan]) -> Iterator[list[Chunk
             batch.append(chunk)
             elements += chunk.stop - chunk.start
             if elements >= CHUNK or len(batch) >= _TOGETHER:
-                yield batch
+                yield Batch(batch)
                 batch, elements = [], 0
     if batch:
-        yield batch
+        yield Batch(batch)
 
 
 def _complete(plan: Plan, states: list[State], engine: Engine) -> list[State]:
     """Scan the equal chunks of a tensor that differs elsewhere: its norm needs them."""
+    if all(type(state) is SameBytes for state in states):
+        return [None] * len(states)
     equal = [at for at, state in enumerate(states) if state is None]
     opaque = bool(plan.chunks) and plan.chunks[0].left.info.dtype in OPAQUE
     if not equal or len(equal) == len(states) or opaque:
         return states
-    again = ([plan.chunks[at]._replace(always=True)] for at in equal)
+    again = (Batch([plan.chunks[at]._replace(always=True)]) for at in equal)
     for at, (done, _) in zip(equal, engine.map(_scan_batch, again), strict=True):
         states[at] = done[0]
     return states
@@ -174,14 +191,14 @@ def _delta(plan: Plan, states: list[State], epsilon: float) -> Delta:
     return Delta(pair, plan.kind or _kind(pair, scan, epsilon), (scan,), plan.skipped)
 
 
-def _with_tiny_values(delta: Delta, left: TensorSource, right: TensorSource) -> Delta:
+def _with_tiny_values(delta: Delta, plan: Plan) -> Delta:
     """Measure again what is so small that its squares vanished."""
     scan = delta.measured(Scan)
     if scan is None or not scan.may_be_tiny:
         return delta
     from .tiny import with_tiny_values  # hardly any tensor needs it
 
-    known = with_tiny_values(scan, delta.pair, left, right)
+    known = with_tiny_values(scan, plan.chunks[0].left, plan.chunks[0].right)
     return delta if known is scan else replace(delta, measures=(known,))
 
 

@@ -1,18 +1,22 @@
-"""What it means for two kernels to agree, in one place; run as a script, a short check of one.
+"""The kernels there are, and what it means for one to agree with another or with the truth.
 
-Counts, extremes and places are exact. Sums differ by rounding. They are allowed 1e-12
-of their natural scale, the sum of the magnitudes they are made of, and one thing more:
-a mean is a rounded number, so each deviation from it may be off by `slack`, some
-twenty units in the last place of the values' rms. A sum of k-th powers then moves by
-at most sum (|deviation| + slack)^k - sum |deviation|^k, which Cauchy and Schwarz bound
-by the moments themselves.
+Two kernels that scan the same elements give the same bytes. The truth, in fractions, and
+elements that were cut elsewhere give the same counts, extremes and places; sums differ
+by rounding. They are allowed 1e-12 of their natural scale, the sum of the magnitudes
+they are made of, and one thing more: a mean is a rounded number, so each deviation from
+it may be off by `slack`, some twenty units in the last place of the values' rms. A sum of
+k-th powers then moves by at most sum (|deviation| + slack)^k - sum |deviation|^k, which
+Cauchy and Schwarz bound by the moments themselves.
 """
 
+import importlib.util
 import math
+import os
+from functools import cache
 from typing import Any
+from unittest.mock import patch
 
-import numpy as np
-from strategies import BITS, DTYPES, REAL, encode
+from strategies import BITS, encode
 
 from difflens.measure.kernel import layout, reference
 
@@ -24,6 +28,30 @@ HUGE = 1e300  # and those of its largest beyond this: no promise is made there
 EXACT = (
     *layout.COUNTS, "left_min", "left_max", "right_min", "right_max", "max_abs",
 )  # fmt: skip
+
+
+LEVELS = ("baseline", "avx2", "avx512")
+
+
+@cache
+def level(name: str) -> Any:
+    """Load the compiled kernel once more, with these loops; None if it cannot be here."""
+    spec = importlib.util.find_spec("difflens.measure.kernel._scan")
+    if spec is None or spec.loader is None:
+        return None
+    kernel = importlib.util.module_from_spec(spec)
+    try:
+        with patch.dict(os.environ, {"DIFFLENS_LEVEL": name}):
+            spec.loader.exec_module(kernel)
+    except RuntimeError:  # this processor cannot run them
+        return None
+    return kernel
+
+
+def kernels() -> dict[str, Any]:
+    """List every kernel that runs here by its name."""
+    compiled = {name: level(name) for name in LEVELS}
+    return {name: kernel for name, kernel in compiled.items() if kernel} | {"numpy": reference}
 
 
 def figures(state: Any) -> dict[str, Any]:
@@ -115,26 +143,11 @@ def random_buffer(rng: Any, dtype: str, n: int, kind: str) -> bytes:
     return encode(scale * (rng.normal(size=n) + 0.5), dtype)
 
 
-def sweep(kernel: Any, sizes: tuple[int, ...] = (2, 62, 2050, 9000)) -> list[Any]:
-    """Compare a kernel with the twin over all dtypes, alone and mixed."""
-    rng = np.random.default_rng(20)
-    combinations = [(dtype, dtype) for dtype in DTYPES]
-    combinations += [(left, right) for left in REAL for right in REAL if left != right]
-    found = []
-    for left_dtype, right_dtype in combinations:
-        for n in sizes if left_dtype == right_dtype else sizes[-1:]:
-            for kind in ("bits", "numbers"):
-                left = random_buffer(rng, left_dtype, n, kind)
-                right = random_buffer(rng, right_dtype, n, kind)
-                what = (left, right, left_dtype, right_dtype)
-                differ = disagreements(
-                    figures(scanned(reference, *what)), figures(scanned(kernel, *what))
-                )
-                found += [(left_dtype, right_dtype, n, kind, differ)] if differ else []
-    return found
-
-
-if __name__ == "__main__":
-    from difflens.measure.kernel import _scan
-
-    print(_scan.NAME, sweep(_scan))  # noqa: T201
+def differences(state: Any, other: Any) -> dict[str, Any]:
+    """Return the figures of two states whose bytes are not the same."""
+    pairs = zip(figures(state).items(), figures(other).values(), strict=True)
+    return {
+        name: (ours, theirs)
+        for place, ((name, ours), theirs) in enumerate(pairs)
+        if bytes(state[8 * place : 8 * place + 8]) != bytes(other[8 * place : 8 * place + 8])
+    }

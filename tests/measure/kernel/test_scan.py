@@ -1,15 +1,12 @@
-"""Laws of the kernel, whichever is at work: compiled and NumPy answer alike."""
+"""Laws of the kernel, whichever is at work: compiled and NumPy answer alike, to the last bit."""
 
 import contextlib
 import gc
 import itertools
-import os
 import resource
-import subprocess
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lanes import examples
-from measure.kernel.agreement import disagreements, figures, random_buffer, scanned, sweep
+from measure.kernel.agreement import (
+    LEVELS,
+    differences,
+    disagreements,
+    figures,
+    level,
+    random_buffer,
+    scanned,
+)
 from strategies import BITS, DTYPES, REAL, decode, encode, mixed_pairs, pairs
 
 from difflens.measure.kernel import layout, reference
@@ -55,32 +60,27 @@ def kernel(request) -> Any:
 def test_compiled_and_numpy_agree_on_any_bits(compiled, dtype, data, epsilon):
     left, right = data.draw(pairs(dtype))
 
-    expected = figures(scanned(reference, left, right, dtype, epsilon=epsilon))
-    actual = figures(scanned(compiled, left, right, dtype, epsilon=epsilon))
-    assert disagreements(expected, actual) == {}
+    expected = scanned(reference, left, right, dtype, epsilon=epsilon)
+    assert differences(expected, scanned(compiled, left, right, dtype, epsilon=epsilon)) == {}
 
 
 @given(pair=mixed_pairs(), epsilon=st.sampled_from([0.0, 1e-3, 1.0]))
 @examples(600)
 def test_compiled_and_numpy_agree_across_dtypes(compiled, pair, epsilon):
-    expected = figures(scanned(reference, *pair, epsilon=epsilon))
-    assert disagreements(expected, figures(scanned(compiled, *pair, epsilon=epsilon))) == {}
+    expected = scanned(reference, *pair, epsilon=epsilon)
+    assert differences(expected, scanned(compiled, *pair, epsilon=epsilon)) == {}
 
 
-@pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
-def test_every_level_of_the_processor_agrees_with_numpy(compiled, level):
-    del compiled  # asked for, so that without it this is skipped
-    environment = {"DIFFLENS_LEVEL": level, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, str(Path(__file__).with_name("agreement.py"))]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if "cannot run the loops" in answer.stderr:
-        pytest.skip(f"this processor has no {level}")
-
-    assert answer.stdout.strip() == f"{level} []", answer.stderr
-
-
-def test_every_dtype_agrees_with_every_other_over_several_blocks(compiled):
-    assert sweep(compiled) == []
+@pytest.mark.parametrize("kind", ["bits", "numbers"])
+@pytest.mark.parametrize("name", LEVELS)
+def test_every_level_agrees_on_every_dtype_against_every_other_over_several_blocks(name, kind):
+    kernel = level(name) or pytest.skip(f"no {name} here")
+    rng = np.random.default_rng(20)
+    for dtypes in itertools.chain(zip(DTYPES, DTYPES, strict=True), itertools.product(REAL, REAL)):
+        for n in (2, 62, 2050, 9000) if len(set(dtypes)) == 1 else (2060,):
+            sides = [random_buffer(rng, dtype, n, kind) for dtype in dtypes]
+            expected = scanned(reference, *sides, *dtypes)
+            assert differences(expected, scanned(kernel, *sides, *dtypes)) == {}, (dtypes, n)
 
 
 BLOCKS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
@@ -100,9 +100,9 @@ def test_blocks_leave_no_seam(compiled, dtype, n):
             with_nan = decode(left, dtype)
             with_nan[count // 3 : count // 3 + 40 : 7] = np.nan
             left = encode(with_nan, dtype)
-        expected = figures(scanned(reference, left, right, dtype, epsilon=0.01))
-        actual = figures(scanned(compiled, left, right, dtype, epsilon=0.01))
-        assert disagreements(expected, actual) == {}, (length, broken)
+        expected = scanned(reference, left, right, dtype, epsilon=0.01)
+        actual = scanned(compiled, left, right, dtype, epsilon=0.01)
+        assert differences(expected, actual) == {}, (length, broken)
 
 
 # Formats

@@ -20,27 +20,34 @@ static double exact_difference(enum dtype type, const uint8_t *left, const uint8
     return b >= a ? (double)(b - a) : -(double)(a - b);
 }
 
-int difflens_exact(const struct decoded *run)
+/* A small block, and the numbers it stands for. */
+struct decoded {
+    const struct run *run;
+    double value[SIDES][SMALL_BLOCK];
+};
+
+int difflens_exact(const struct run *run)
 {
     return run->type[LEFT] == run->type[RIGHT]
            && (run->type[LEFT] == I64 || run->type[LEFT] == U64);
 }
 
-static double difference(const struct decoded *run, size_t i)
+static double difference(const struct decoded *in, size_t i)
 {
+    const struct run *run = in->run;
     if (difflens_exact(run))
         return exact_difference(run->type[LEFT], run->bytes[LEFT] + 8 * i,
                                 run->bytes[RIGHT] + 8 * i);
-    return run->value[RIGHT][i] - run->value[LEFT][i];
+    return in->value[RIGHT][i] - in->value[LEFT][i];
 }
 
-static void count_side(const struct decoded *run, int side, struct state *block)
+static void count_side(const struct decoded *in, int side, struct state *block)
 {
     struct side_counts *counts = &block->counts[side];
     struct side_values *values = &block->values[side];
     int64_t finite = 0;
-    for (size_t i = 0; i < run->n; i++) {
-        double x = run->value[side][i];
+    for (size_t i = 0; i < in->run->n; i++) {
+        double x = in->value[side][i];
         if (isfinite(x)) {
             x += 0.0; /* a zero has no sign here */
             counts->zeros += x == 0;
@@ -56,70 +63,67 @@ static void count_side(const struct decoded *run, int side, struct state *block)
 }
 
 /* Sums of one side's finite values: the other side may be anything. */
-static void sum_side(const struct decoded *run, int side, struct state *block)
+static void sum_side(const struct decoded *in, int side, struct state *block)
 {
-    struct sums sums = {0};
+    struct lanes lanes = {0};
+    struct sums sums;
     int64_t finite = 0;
-    double pivot = difflens_mean(run->value[side], run->value[side], run->n);
-    for (size_t i = 0; i < run->n; i++) {
-        double value = run->value[side][i], x = value - pivot, square = x * x;
-        if (!isfinite(value)) continue;
+    double pivot = difflens_mean(in->value[side], in->value[side], in->run->n);
+    for (size_t i = 0; i < in->run->n; i++) {
+        if (!isfinite(in->value[side][i])) continue;
+        difflens_add_value(&lanes, side, i % WAYS, in->value[side][i], pivot);
         finite++;
-        sums.s1[side] += x;
-        sums.s2[side] += square;
-        sums.s3[side] += square * x;
-        sums.s4[side] += square * square;
-        sums.magnitude[side] += magnitude(value);
     }
     if (finite == 0) return;
-    struct side_values whole = difflens_centred(&sums, side, finite, pivot);
-    whole.min = block->values[side].min;
-    whole.max = block->values[side].max;
-    block->values[side] = whole;
+    difflens_add_lanes(&lanes, &sums);
+    struct side_values all = difflens_centred(&sums, side, finite, pivot);
+    all.min = block->values[side].min;
+    all.max = block->values[side].max;
+    block->values[side] = all;
 }
 
-static void sum_pairs(const struct decoded *run, struct state *block)
+static void sum_pairs(const struct decoded *in, struct state *block)
 {
-    double pivot[SIDES] = {difflens_mean(run->value[LEFT], run->value[RIGHT], run->n),
-                           difflens_mean(run->value[RIGHT], run->value[LEFT], run->n)};
-    double s1[SIDES] = {0}, s2[SIDES] = {0}, cross = 0, n = 0;
-    for (size_t i = 0; i < run->n; i++) {
-        double left = run->value[LEFT][i], right = run->value[RIGHT][i];
+    double pivot[SIDES] = {difflens_mean(in->value[LEFT], in->value[RIGHT], in->run->n),
+                           difflens_mean(in->value[RIGHT], in->value[LEFT], in->run->n)};
+    struct lanes lanes = {0};
+    struct sums sums;
+    for (size_t i = 0; i < in->run->n; i++) {
+        double left = in->value[LEFT][i], right = in->value[RIGHT][i];
         if (!isfinite(left) || !isfinite(right)) continue;
-        double a = left - pivot[LEFT], b = right - pivot[RIGHT];
-        double d = difference(run, i), move = magnitude(d);
-        n++;
-        s1[LEFT] += a, s1[RIGHT] += b;
-        s2[LEFT] += a * a, s2[RIGHT] += b * b;
-        cross += a * b;
-        block->abs_sum += move;
-        block->square_sum += d * d;
+        double d = difference(in, i), move = magnitude(d);
+        difflens_add_pair(&lanes, i % WAYS, left, right, d, pivot);
+        block->pairs++;
         block->sign_flips += (left < 0 && right > 0) || (left > 0 && right < 0);
         if (move > block->max_abs) {
             block->max_abs = move;
             block->max_abs_at = (int64_t)i;
         }
     }
-    if (n == 0) return;
-    block->pairs = (int64_t)n;
-    block->comoment = cross - s1[LEFT] * (s1[RIGHT] / n);
+    if (block->pairs == 0) return;
+    difflens_add_lanes(&lanes, &sums);
+    double n = (double)block->pairs;
+    block->abs_sum = sums.move;
+    block->square_sum = sums.move2;
+    block->comoment = sums.cross - sums.s1[LEFT] * (sums.s1[RIGHT] / n);
     for (int side = LEFT; side < SIDES; side++) {
-        double m2 = s2[side] - s1[side] * (s1[side] / n);
-        block->pair_mean[side] = pivot[side] + s1[side] / n;
-        block->pair_m2[side] = m2 < 0 ? 0 : m2;
+        struct side_values paired = difflens_centred(&sums, side, block->pairs, pivot[side]);
+        block->pair_mean[side] = paired.mean;
+        block->pair_m2[side] = paired.m2;
     }
 }
 
 /* Which elements are equal, and which moved too far, each pair on its own. */
-static void compare_pairs(const struct loops *loops, const struct decoded *run, double epsilon,
+static void compare_pairs(const struct loops *loops, const struct decoded *in, double epsilon,
                           struct state *block)
 {
-    int same_type = run->type[LEFT] == run->type[RIGHT];
-    struct rounding rounding[SIDES] = {difflens_rounding[run->type[LEFT]], difflens_rounding[run->type[RIGHT]]};
-    for (size_t i = 0; i < run->n; i++) {
-        double left = run->value[LEFT][i], right = run->value[RIGHT][i];
+    const enum dtype *type = in->run->type;
+    int same_type = type[LEFT] == type[RIGHT];
+    struct rounding rounding[SIDES] = {difflens_rounding[type[LEFT]], difflens_rounding[type[RIGHT]]};
+    for (size_t i = 0; i < in->run->n; i++) {
+        double left = in->value[LEFT][i], right = in->value[RIGHT][i];
         int finite = isfinite(left) && isfinite(right), both_nan = isnan(left) && isnan(right);
-        double d = finite ? difference(run, i) : 0;
+        double d = finite ? difference(in, i) : 0;
         int equal = finite ? d == 0 : left == right, alike = equal || both_nan;
         block->value_equal += equal;
         block->over_epsilon += finite ? magnitude(d) > epsilon : !alike;
@@ -132,7 +136,7 @@ static void compare_pairs(const struct loops *loops, const struct decoded *run, 
     }
 }
 
-int64_t difflens_equal_bits(const struct loops *loops, const struct decoded *run)
+int64_t difflens_equal_bits(const struct loops *loops, const struct run *run)
 {
     enum dtype type = run->type[LEFT];
     if (type != F4)
@@ -145,15 +149,19 @@ int64_t difflens_equal_bits(const struct loops *loops, const struct decoded *run
     return same;
 }
 
-void difflens_careful(const struct loops *loops, const struct decoded *run, double epsilon,
+void difflens_careful(const struct loops *loops, const struct run *run, double epsilon,
                       struct state *block)
 {
+    struct decoded in;
+    in.run = run;
+    for (int side = LEFT; side < SIDES; side++)
+        loops->decode(run->type[side], run->bytes[side], run->n, in.value[side]);
     block->count = (int64_t)run->n;
     for (int side = LEFT; side < SIDES; side++) {
-        count_side(run, side, block);
-        sum_side(run, side, block);
+        count_side(&in, side, block);
+        sum_side(&in, side, block);
     }
-    sum_pairs(run, block);
-    compare_pairs(loops, run, epsilon, block);
+    sum_pairs(&in, block);
+    compare_pairs(loops, &in, epsilon, block);
     if (run->type[LEFT] == run->type[RIGHT]) block->bit_equal = difflens_equal_bits(loops, run);
 }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "scan.h"
+#include "parts.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -151,13 +151,6 @@ INLINE vd NAME(magnitude)(vd x)
     return (vd)((vl)x & INT64_MAX);
 }
 
-INLINE double NAME(total)(vd x)
-{
-    double sum = 0;
-    for (int lane = 0; lane < LANES; lane++) sum += x[lane];
-    return sum;
-}
-
 INLINE vd NAME(load_f64)(const uint8_t *p)
 {
     vd x;
@@ -172,6 +165,7 @@ INLINE vd NAME(load_f32)(const uint8_t *p)
     return WIDEN(x);
 }
 
+#ifndef LOAD_BF16
 /* BF16 is the upper half of F32. */
 INLINE vd NAME(load_bf16)(const uint8_t *p)
 {
@@ -180,6 +174,12 @@ INLINE vd NAME(load_bf16)(const uint8_t *p)
     vu wide = __builtin_convertvector(x, vu) << 16;
     return WIDEN((vf)wide);
 }
+#else
+INLINE vd NAME(load_bf16)(const uint8_t *p)
+{
+    return LOAD_BF16(p);
+}
+#endif
 
 #ifndef LOAD_F16
 /* Only finite values come here: the all-ones exponent needs no care. */
@@ -203,101 +203,76 @@ struct NAME(lanes) {
     vd cross, move, move2, largest_move;
 };
 
-/* `pivoted` is a constant where this is inlined: sums about zero need no subtraction. */
-INLINE void NAME(add)(struct NAME(lanes) *sum, vd left, vd right, int pivoted, vd left_pivot,
-                      vd right_pivot)
+/* Every instruction set must round alike, and only some fuse a product with a sum. A product that
+   is exact rounds alike both ways: it may be fused where there is an instruction for it. */
+#define ADD_PRODUCT(exact, a, b, sum) ((exact) ? FMA(a, b, sum) : (sum) + (a) * (b))
+
+/* `pivoted` is a constant where this is inlined: sums about zero need no subtraction. So is
+   `factors`: how many values of the type multiply to a product that is exact. */
+INLINE void NAME(add)(struct NAME(lanes) *sum, vd left, vd right, int factors, int pivoted,
+                      vd left_pivot, vd right_pivot)
 {
     vd a = pivoted ? left - left_pivot : left, b = pivoted ? right - right_pivot : right;
     vd d = right - left;
     vd a2 = a * a, b2 = b * b, move = NAME(magnitude)(d);
+    int two = factors >= 2 && !pivoted, four = factors >= 4 && !pivoted;
     sum->s1[LEFT] += a;
     sum->s1[RIGHT] += b;
-    sum->s2[LEFT] = FMA(a, a, sum->s2[LEFT]);
-    sum->s2[RIGHT] = FMA(b, b, sum->s2[RIGHT]);
-    sum->s3[LEFT] = FMA(a2, a, sum->s3[LEFT]);
-    sum->s3[RIGHT] = FMA(b2, b, sum->s3[RIGHT]);
-    sum->s4[LEFT] = FMA(a2, a2, sum->s4[LEFT]);
-    sum->s4[RIGHT] = FMA(b2, b2, sum->s4[RIGHT]);
+    sum->s2[LEFT] = ADD_PRODUCT(two, a, a, sum->s2[LEFT]);
+    sum->s2[RIGHT] = ADD_PRODUCT(two, b, b, sum->s2[RIGHT]);
+    sum->s3[LEFT] = ADD_PRODUCT(four, a2, a, sum->s3[LEFT]);
+    sum->s3[RIGHT] = ADD_PRODUCT(four, b2, b, sum->s3[RIGHT]);
+    sum->s4[LEFT] = ADD_PRODUCT(four, a2, a2, sum->s4[LEFT]);
+    sum->s4[RIGHT] = ADD_PRODUCT(four, b2, b2, sum->s4[RIGHT]);
     sum->magnitude[LEFT] += NAME(magnitude)(left);
     sum->magnitude[RIGHT] += NAME(magnitude)(right);
-    sum->cross = FMA(a, b, sum->cross);
+    sum->cross = ADD_PRODUCT(two, a, b, sum->cross);
     sum->move += move;
-    sum->move2 = FMA(d, d, sum->move2);
+    sum->move2 += d * d;
     sum->largest_move = LARGER(move, sum->largest_move);
 }
 
-INLINE void NAME(finish)(const struct NAME(lanes) *sum, struct sums *out)
-{
-    for (int side = LEFT; side < SIDES; side++) {
-        out->s1[side] = NAME(total)(sum->s1[side]);
-        out->s2[side] = NAME(total)(sum->s2[side]);
-        out->s3[side] = NAME(total)(sum->s3[side]);
-        out->s4[side] = NAME(total)(sum->s4[side]);
-        out->magnitude[side] = NAME(total)(sum->magnitude[side]);
-    }
-    out->cross = NAME(total)(sum->cross);
-    out->move = NAME(total)(sum->move);
-    out->move2 = NAME(total)(sum->move2);
-    out->largest_move = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        if (sum->largest_move[lane] > out->largest_move) out->largest_move = sum->largest_move[lane];
-}
+#define EVERY_SUM(DO)                                                                            \
+    DO(s1[LEFT]) DO(s1[RIGHT]) DO(s2[LEFT]) DO(s2[RIGHT]) DO(s3[LEFT]) DO(s3[RIGHT])             \
+    DO(s4[LEFT]) DO(s4[RIGHT]) DO(magnitude[LEFT]) DO(magnitude[RIGHT])                          \
+    DO(cross) DO(move) DO(move2) DO(largest_move)
+#define FETCH(name) memcpy(&sum.name, lanes->name + first, sizeof sum.name);
+#define PUT_BACK(name) memcpy(lanes->name + first, &sum.name, sizeof sum.name);
 
-/* The last few elements, in scalars: padding a vector with the pivots would count as a move. */
-INLINE void NAME(add_tail)(enum dtype type, const uint8_t *left, const uint8_t *right, size_t n,
-                           const double *pivot, struct sums *out)
-{
-    double a[LANES], b[LANES];
-    NAME(decode)(type, left, n, a);
-    NAME(decode)(type, right, n, b);
-    for (size_t i = 0; i < n; i++) {
-        double x[SIDES] = {a[i] - pivot[LEFT], b[i] - pivot[RIGHT]}, d = b[i] - a[i];
-        double move = d < 0 ? -d : d;
-        for (int side = LEFT; side < SIDES; side++) {
-            double square = x[side] * x[side];
-            out->s1[side] += x[side];
-            out->s2[side] += square;
-            out->s3[side] += square * x[side];
-            out->s4[side] += square * square;
-        }
-        out->magnitude[LEFT] += a[i] < 0 ? -a[i] : a[i];
-        out->magnitude[RIGHT] += b[i] < 0 ? -b[i] : b[i];
-        out->cross += x[LEFT] * x[RIGHT];
-        out->move += move;
-        out->move2 += d * d;
-        if (move > out->largest_move) out->largest_move = move;
-    }
-}
-
-#define ADD_ALL(type, WIDTH, pivoted)                                                            \
-    for (size_t i = 0; i < whole; i += LANES)                                                    \
+#define ADD_ALL(type, WIDTH, factors, pivoted)                                                   \
+    for (size_t i = first; i < whole; i += WAYS)                                                 \
         NAME(add)(&sum, NAME(load_##type)(left + i * WIDTH), NAME(load_##type)(right + i * WIDTH), \
-                  pivoted, left_pivot, right_pivot);
+                  factors, pivoted, left_pivot, right_pivot);
 
-#define SUMS(TYPE, type, WIDTH)                                                                  \
+/* A vector that is narrower than all lanes goes over the block once for each part of them: the
+   sums of one part fill the registers. */
+#define SUMS(TYPE, type, WIDTH, factors)                                                         \
     TARGET static void NAME(sums_##type)(const uint8_t *left, const uint8_t *right, size_t n,    \
-                                         const double *pivot, struct sums *out)                  \
+                                         const double *pivot, struct lanes *lanes)               \
     {                                                                                            \
-        struct NAME(lanes) sum = {0};                                                            \
         vd left_pivot = (vd){0} + pivot[LEFT], right_pivot = (vd){0} + pivot[RIGHT];             \
-        size_t whole = n - n % LANES;                                                            \
-        if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                             \
-            ADD_ALL(type, WIDTH, 0)                                                              \
-        } else {                                                                                 \
-            ADD_ALL(type, WIDTH, 1)                                                              \
+        size_t whole = n - n % WAYS;                                                             \
+        for (size_t first = 0; first < WAYS; first += LANES) {                                   \
+            struct NAME(lanes) sum;                                                              \
+            EVERY_SUM(FETCH)                                                                     \
+            if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                         \
+                ADD_ALL(type, WIDTH, factors, 0)                                                 \
+            } else {                                                                             \
+                ADD_ALL(type, WIDTH, factors, 1)                                                 \
+            }                                                                                    \
+            EVERY_SUM(PUT_BACK)                                                                  \
         }                                                                                        \
-        NAME(finish)(&sum, out);                                                                 \
-        NAME(add_tail)(TYPE, left + whole * WIDTH, right + whole * WIDTH, n - whole, pivot, out); \
+        double a[WAYS], b[WAYS];                                                                 \
+        NAME(decode)(TYPE, left + whole * WIDTH, n - whole, a);                                  \
+        NAME(decode)(TYPE, right + whole * WIDTH, n - whole, b);                                 \
+        for (size_t i = 0; i < n - whole; i++)                                                   \
+            difflens_add_pair(lanes, i, a[i], b[i], b[i] - a[i], pivot);                         \
     }
 
-SUMS(F64, f64, 8)
-SUMS(F32, f32, 4)
-SUMS(F16, f16, 2)
-#ifndef SUMS_BF16
-SUMS(BF16, bf16, 2)
-#else
-SUMS_BF16
-#endif
+SUMS(F64, f64, 8, 1)
+SUMS(F32, f32, 4, 2)
+SUMS(F16, f16, 2, 4)
+SUMS(BF16, bf16, 2, 4)
 
 /* Counts on encoded bits. Read as signed integers, floats of one type are in order but for
    the negative ones, which run backwards: flipping their lower bits turns them round. */

@@ -9,6 +9,7 @@
 #define SET_TEXT "avx512"
 #define WIDEN(x) (vd) _mm512_cvtps_pd((__m256)(x))
 #define FMA(a, b, c) (vd) _mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))
+#define FMA_FLOATS(a, b, c) (vw) _mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #define LARGER(a, b) (vd) _mm512_max_pd((__m512d)(a), (__m512d)(b))
 #define HIGHER(a, b) (vi) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
 #define COUNT_ZEROS(count, bits)                                                                 \
@@ -19,101 +20,89 @@
 #define HIGHEST_LANE(x) _mm512_reduce_max_epi32((__m512i)(x))
 #define LOAD_F16(p) WIDEN(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
 
-/* Two BF16 share a 32-bit word: shifting gives one F32, masking the other. Sums do not mind
-   that the elements come in another order. */
-#define ADD_ALL_BF16(pivoted)                                                                    \
-    for (size_t i = 0; i < whole; i += 2 * LANES) {                                              \
-        vu a, b;                                                                                 \
-        memcpy(&a, left + i * 2, sizeof a);                                                      \
-        memcpy(&b, right + i * 2, sizeof b);                                                     \
-        NAME(add)(&sum, WIDEN(a << 16), WIDEN(b << 16), pivoted, left_pivot, right_pivot);       \
-        NAME(add)(&sum, WIDEN(a & 0xffff0000u), WIDEN(b & 0xffff0000u), pivoted, left_pivot,     \
-                  right_pivot);                                                                  \
-    }
 
-#define SUMS_BF16                                                                                \
-    TARGET static void NAME(sums_bf16)(const uint8_t *left, const uint8_t *right, size_t n,      \
-                                       const double *pivot, struct sums *out)                    \
-    {                                                                                            \
-        struct NAME(lanes) sum = {0};                                                            \
-        vd left_pivot = (vd){0} + pivot[LEFT], right_pivot = (vd){0} + pivot[RIGHT];             \
-        size_t whole = n - n % (2 * LANES);                                                      \
-        if (pivot[LEFT] == 0 && pivot[RIGHT] == 0) {                                             \
-            ADD_ALL_BF16(0)                                                                      \
-        } else {                                                                                 \
-            ADD_ALL_BF16(1)                                                                      \
+/* BF16 is the upper half of F32: each half of the vector has all eight, and moves its own four to
+   where they belong. */
+#define SPREAD_BF16                                                                              \
+    _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,                      \
+                     -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15)
+#define LOAD_BF16(p)                                                                             \
+    WIDEN(_mm256_shuffle_epi8(                                                                   \
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(p))), SPREAD_BF16))
+
+/* One step of a tally, over the elements that are live. Few blocks hold zeros, so these may take
+   longer: a mask that is counted costs three instructions, one that is added to a vector one. */
+#define TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, live)                                 \
+    do {                                                                                         \
+        __m512i a = _mm512_maskz_loadu_##INTEGER(live, left + i * WIDTH);                        \
+        __m512i b = _mm512_maskz_loadu_##INTEGER(live, right + i * WIDTH);                       \
+        least_a = _mm512_mask_min_##INTEGER(least_a, live, least_a, a);                          \
+        least_b = _mm512_mask_min_##INTEGER(least_b, live, least_b, b);                          \
+        most_a = _mm512_mask_max_##INTEGER(most_a, live, most_a, a);                             \
+        most_b = _mm512_mask_max_##INTEGER(most_b, live, most_b, b);                             \
+        top_a = _mm512_max_##UNSIGNED_INTEGER(top_a, a);                                         \
+        top_b = _mm512_max_##UNSIGNED_INTEGER(top_b, b);                                         \
+        MASK a_zero = _mm512_mask_testn_##INTEGER##_mask(live, a, magnitude);                    \
+        MASK b_zero = _mm512_mask_testn_##INTEGER##_mask(live, b, magnitude);                    \
+        MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                    \
+        MASK same = _mm512_mask_cmpeq_##INTEGER##_mask(live, a, b);                              \
+        if (a_zero | b_zero) {                                                                   \
+            zeros_a += _mm_popcnt_u64(a_zero);                                                   \
+            zeros_b += _mm_popcnt_u64(b_zero);                                                   \
+            zero_sign += _mm_popcnt_u64((MASK)(other_sign & a_zero & b_zero));                   \
+            other_sign &= (MASK)~(a_zero | b_zero);                                              \
         }                                                                                        \
-        NAME(finish)(&sum, out);                                                                 \
-        for (size_t part; whole < n; whole += part) {                                            \
-            part = n - whole < LANES ? n - whole : LANES;                                        \
-            NAME(add_tail)(BF16, left + whole * 2, right + whole * 2, part, pivot, out);         \
-        }                                                                                        \
-    }
+        equal = _mm512_mask_add_##INTEGER(equal, same, equal, one);                              \
+        flips = _mm512_mask_add_##INTEGER(flips, other_sign, flips, one);                        \
+    } while (0)
 
-/* The smaller and the larger, lane by lane, in the order of the numbers. F32 has instructions
-   for it; they pass NaN over, which the sums then show. */
-#define TURN(WIDTH, INTEGER, x)                                                                  \
-    _mm512_xor_si512(x, _mm512_and_si512(_mm512_srai_##INTEGER(x, WIDTH * 8 - 1), magnitude))
-#define LEAST_INTEGER(WIDTH, INTEGER, live, low, x)                                              \
-    _mm512_mask_min_##INTEGER(low, live, low, TURN(WIDTH, INTEGER, x))
-#define MOST_INTEGER(WIDTH, INTEGER, live, high, x)                                              \
-    _mm512_mask_max_##INTEGER(high, live, high, TURN(WIDTH, INTEGER, x))
-#define LEAST_FLOAT(WIDTH, INTEGER, live, low, x)                                                \
-    (__m512i) _mm512_mask_min_ps((__m512)(low), live, (__m512)(x), (__m512)(low))
-#define MOST_FLOAT(WIDTH, INTEGER, live, high, x)                                                \
-    (__m512i) _mm512_mask_max_ps((__m512)(high), live, (__m512)(x), (__m512)(high))
-
-/* Masks of a few lanes are counted with popcnt while the vector units go on. `ORDERED` says
-   whether low and high are kept as ordered integers or as numbers, where the start is infinite. */
-#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, INTEGER, KIND, START, ORDERED)                  \
+/* Among the bits of one sign-and-magnitude type the largest negative number is the smallest
+   integer, and the smallest number the largest unsigned one: no bits need be turned round. */
+#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, UNSIGNED, INTEGER, UNSIGNED_INTEGER)            \
     TARGET static void NAME(NAME_)(const uint8_t *left, const uint8_t *right, size_t n,          \
                                    struct tally *out)                                            \
     {                                                                                            \
+        enum { STEP = 64 / WIDTH };                                                              \
         const SIGNED rest = (SIGNED)(((uint64_t)1 << (WIDTH * 8 - 1)) - 1);                      \
-        const __m512i magnitude = _mm512_set1_##INTEGER(rest);                                   \
-        __m512i low_a = _mm512_set1_##INTEGER((SIGNED)(START)), low_b = low_a;                   \
-        __m512i high_a = _mm512_set1_##INTEGER((SIGNED)((START) | ~rest)), high_b;               \
-        if (ORDERED) high_a = _mm512_set1_##INTEGER((SIGNED)~rest);                              \
-        high_b = high_a;                                                                         \
-        const size_t step = 64 / WIDTH;                                                          \
-        int64_t zeros_a = 0, zeros_b = 0, equal = 0, zero_sign = 0, flips = 0;                   \
-        for (size_t i = 0; i < n; i += step) {                                                   \
-            MASK live = n - i < step ? (MASK)(((uint64_t)1 << (n - i)) - 1) : (MASK)~(MASK)0;    \
-            __m512i a = _mm512_maskz_loadu_##INTEGER(live, left + i * WIDTH);                    \
-            __m512i b = _mm512_maskz_loadu_##INTEGER(live, right + i * WIDTH);                   \
-            low_a = LEAST_##KIND(WIDTH, INTEGER, live, low_a, a);                                \
-            high_a = MOST_##KIND(WIDTH, INTEGER, live, high_a, a);                               \
-            low_b = LEAST_##KIND(WIDTH, INTEGER, live, low_b, b);                                \
-            high_b = MOST_##KIND(WIDTH, INTEGER, live, high_b, b);                               \
-            MASK a_some = _mm512_test_##INTEGER##_mask(a, magnitude);                            \
-            MASK b_some = _mm512_test_##INTEGER##_mask(b, magnitude);                            \
-            MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                \
-            MASK same = _mm512_mask_cmpeq_##INTEGER##_mask(live, a, b);                          \
-            zeros_a += _mm_popcnt_u64((MASK)(live & ~a_some));                                   \
-            zeros_b += _mm_popcnt_u64((MASK)(live & ~b_some));                                   \
-            equal += _mm_popcnt_u64(same);                                                       \
-            zero_sign += _mm_popcnt_u64((MASK)(other_sign & ~(a_some | b_some)));                \
-            flips += _mm_popcnt_u64((MASK)(other_sign & a_some & b_some));                       \
+        const __m512i magnitude = _mm512_set1_##INTEGER(rest), one = _mm512_set1_##INTEGER(1);   \
+        __m512i least_a = magnitude, most_a = _mm512_set1_##INTEGER((SIGNED)~rest);              \
+        __m512i least_b = least_a, most_b = most_a, top_a = _mm512_setzero_si512();              \
+        __m512i top_b = top_a, equal = top_a, flips = top_a;                                     \
+        int64_t zeros_a = 0, zeros_b = 0, zero_sign = 0;                                         \
+        size_t i = 0;                                                                            \
+        for (; i + STEP <= n; i += STEP)                                                         \
+            TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, (MASK)~(MASK)0);                  \
+        if (i < n)                                                                               \
+            TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER,                                   \
+                       (MASK)(((uint64_t)1 << (n - i)) - 1));                                    \
+        *out = (struct tally){.zeros = {zeros_a, zeros_b}, .zero_sign = zero_sign};              \
+        SIGNED least[SIDES][STEP], most[SIDES][STEP];                                            \
+        UNSIGNED top[SIDES][STEP], counts[2][STEP];                                              \
+        memcpy(least[LEFT], &least_a, 64), memcpy(least[RIGHT], &least_b, 64);                   \
+        memcpy(most[LEFT], &most_a, 64), memcpy(most[RIGHT], &most_b, 64);                       \
+        memcpy(top[LEFT], &top_a, 64), memcpy(top[RIGHT], &top_b, 64);                           \
+        memcpy(counts[0], &equal, 64), memcpy(counts[1], &flips, 64);                            \
+        for (size_t k = 0; k < STEP; k++) {                                                      \
+            out->bit_equal += (int64_t)counts[0][k];                                             \
+            out->sign_flips += (int64_t)counts[1][k];                                            \
         }                                                                                        \
-        SIGNED lows[SIDES][64 / WIDTH], highs[SIDES][64 / WIDTH];                                \
-        memcpy(lows[LEFT], &low_a, 64), memcpy(lows[RIGHT], &low_b, 64);                         \
-        memcpy(highs[LEFT], &high_a, 64), memcpy(highs[RIGHT], &high_b, 64);                     \
-        *out = (struct tally){{rest, rest}, {~rest, ~rest}, {zeros_a, zeros_b},                  \
-                              equal, zero_sign, flips};                                          \
-        for (int side = LEFT; side < SIDES; side++)                                              \
-            for (size_t i = 0; i < step; i++) {                                                  \
-                SIGNED low = lows[side][i], high = highs[side][i];                               \
-                if (!ORDERED) low ^= (low >> (WIDTH * 8 - 1)) & rest;                            \
-                if (!ORDERED) high ^= (high >> (WIDTH * 8 - 1)) & rest;                          \
-                if (low < out->low[side]) out->low[side] = low;                                  \
-                if (high > out->high[side]) out->high[side] = high;                              \
+        for (int side = LEFT; side < SIDES; side++) {                                            \
+            SIGNED low = rest, high = (SIGNED)~rest;                                             \
+            UNSIGNED above = 0;                                                                  \
+            for (size_t k = 0; k < STEP; k++) {                                                  \
+                low = least[side][k] < low ? least[side][k] : low;                               \
+                high = most[side][k] > high ? most[side][k] : high;                              \
+                above = top[side][k] > above ? top[side][k] : above;                             \
             }                                                                                    \
+            out->low[side] = low < 0 ? (SIGNED)(above ^ rest) : low;                             \
+            out->high[side] = high < 0 ? (SIGNED)(low ^ rest) : high;                            \
+        }                                                                                        \
     }
 
 #define OWN_TALLIES                                                                              \
-    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, epi16, INTEGER, rest, 1)                       \
-    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, epi32, FLOAT, 0x7f800000, 0)                   \
-    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, epi64, INTEGER, rest, 1)
+    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, uint16_t, epi16, epu16)                        \
+    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, uint32_t, epi32, epu32)                        \
+    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, uint64_t, epi64, epu64)
 
 #include "loops.h"
 #else

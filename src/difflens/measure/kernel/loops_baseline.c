@@ -1,4 +1,4 @@
-/* The loops as any processor of this architecture runs them (arm64 has fused multiply-add here). */
+/* The loops as any processor of this architecture runs them. */
 #define TARGET
 #define LANES 2
 #define SET baseline

@@ -144,7 +144,11 @@ static PyObject *merge(PyObject *module, PyObject *args)
         struct state a, b;
         memcpy(&a, first.buf, sizeof a);
         memcpy(&b, later.buf, sizeof b);
+        fenv_t caller;
+        fegetenv(&caller);
+        fesetenv(FE_DFL_ENV);
         difflens_merge(&a, &b);
+        fesetenv(&caller);
         memcpy(first.buf, &a, sizeof a);
     } else {
         PyErr_Format(PyExc_ValueError, "a state has %zu bytes, not %zd and %zd",

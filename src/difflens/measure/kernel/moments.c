@@ -3,6 +3,25 @@
 #include "parts.h"
 
 #include <math.h>
+#include <string.h>
+
+void difflens_add_lanes(const struct lanes *lanes, struct sums *out)
+{
+    for (int side = LEFT; side < SIDES; side++) {
+        out->s1[side] = difflens_add_up(lanes->s1[side]);
+        out->s2[side] = difflens_add_up(lanes->s2[side]);
+        out->s3[side] = difflens_add_up(lanes->s3[side]);
+        out->s4[side] = difflens_add_up(lanes->s4[side]);
+        out->magnitude[side] = difflens_add_up(lanes->magnitude[side]);
+    }
+    out->cross = difflens_add_up(lanes->cross);
+    out->move = difflens_add_up(lanes->move);
+    out->move2 = difflens_add_up(lanes->move2);
+    out->largest_move = 0;
+    for (int lane = 0; lane < WAYS; lane++)
+        if (lanes->largest_move[lane] > out->largest_move)
+            out->largest_move = lanes->largest_move[lane];
+}
 
 int64_t difflens_finite(const struct state *state, int side)
 {
@@ -67,6 +86,18 @@ static void merge_pairs(struct state *a, const struct state *b)
     a->pairs += b->pairs;
 }
 
+/* Processors differ in the sign of the NaN that an overflow leaves: a state knows one NaN. */
+static void unify_nans(struct state *state)
+{
+    unsigned char *values = (unsigned char *)state;
+    for (size_t at = offsetof(struct state, values); at < sizeof *state; at += sizeof(double)) {
+        static const uint64_t nan = 0x7ff8000000000000u;
+        double value;
+        memcpy(&value, values + at, sizeof value);
+        if (isnan(value)) memcpy(values + at, &nan, sizeof nan);
+    }
+}
+
 void difflens_merge(struct state *a, const struct state *b)
 {
     for (int side = LEFT; side < SIDES; side++)
@@ -88,12 +119,21 @@ void difflens_merge(struct state *a, const struct state *b)
     a->over_rounding += b->over_rounding;
     a->sign_flips += b->sign_flips;
     a->count += b->count;
+    unify_nans(a);
 }
 
+/* Rounding may carry a mean beyond the values: that of a constant is the constant. */
 double difflens_mean(const double *values, const double *partners, size_t n)
 {
-    double sum = 0, finite = 0;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(values[i]) && isfinite(partners[i])) sum += values[i], finite++;
-    return finite > 0 ? sum / finite : 0;
+    double sums[WAYS] = {0}, low = INFINITY, high = -INFINITY, finite = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(values[i]) || !isfinite(partners[i])) continue;
+        sums[i % WAYS] += values[i];
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+        finite++;
+    }
+    if (finite == 0) return 0;
+    double mean = difflens_add_up(sums) / finite;
+    return mean < low ? low : mean > high ? high : mean;
 }

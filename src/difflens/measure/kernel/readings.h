@@ -3,7 +3,10 @@
    Included by loops.h, once for each instruction set. Blocks are summed in floats while their
    largest value leaves room for its square, and in doubles where it does not: gradients of 1e-25
    are what a vanishing layer shows, and their squares are no floats. Doubles throughout would
-   cost twice the time of a step's hottest read. */
+   cost twice the time of a step's hottest read.
+
+   Here the last digits may differ from one instruction set to another, other than in a scan: each
+   has the lanes and the fused products that it is fastest with. A run is read on one machine. */
 
 typedef float vw __attribute__((vector_size(LANES * 8)));
 typedef int32_t vi __attribute__((vector_size(LANES * 8)));
@@ -33,6 +36,9 @@ struct NAME(part) {
     int64_t zeros;
 };
 
+#ifndef FMA_FLOATS
+#define FMA_FLOATS(a, b, c) ((a) * (b) + (c))
+#endif
 #ifndef HIGHER
 INLINE vi NAME(higher)(vi a, vi b)
 {
@@ -95,12 +101,12 @@ INLINE struct NAME(part) NAME(part_of)(const float *x, const float *copy, size_t
             memcpy(&value, x + at, sizeof value);
             if (telling) NAME(tell)(x + at);
             vi bits = (vi)value & INT32_MAX;
-            squares[k] += value * value;
+            squares[k] = FMA_FLOATS(value, value, squares[k]);
             if (moving) {
                 memcpy(&before, copy + at, sizeof before);
                 if (telling) NAME(tell)(copy + at);
                 vw move = value - before;
-                moves[k] += move * move;
+                moves[k] = FMA_FLOATS(move, move, moves[k]);
                 far[k & 1] = HIGHER((vi)move & INT32_MAX, far[k & 1]);
             } else {
                 magnitudes[k & 1] += (vw)bits;

@@ -1,18 +1,27 @@
 """The kernel in NumPy: the fallback where nothing was compiled, the oracle where it was.
 
-It answers as the C kernel does, more slowly, and is written to be read. Buffers are read in pieces
-that stay in the cache, and each piece twice: for its mean, then for the powers about that mean. One
-pass with sums of x, x², x³, x⁴ would not do: on values like 1e8 ± 1 the subtraction at the end
-would leave no digit of the variance. Pieces are joined by pairwise formulae: Chan, Golub & LeVeque
-(1979), "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances"; Pébay (2008),
-"Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order Statistical
-Moments".
+It answers as the C kernel does, to the last bit, more slowly, and is written to be read. Powers are
+summed block by block about a pivot near the mean. Sums of x, x², x³, x⁴ about zero would not do: on
+values like 1e8 ± 1 the subtraction at the end would leave no digit of the variance. Blocks are
+joined by pairwise formulae: Chan, Golub & LeVeque (1979), "Updating Formulae and a Pairwise
+Algorithm for Computing Sample Variances"; Pébay (2008), "Formulas for Robust, One-Pass Parallel
+Computation of Covariances and Arbitrary-Order Statistical Moments".
+
+What rounds is defined here, and done alike by every kernel:
+
+- Blocks end at multiples of 8,192 elements; one that holds a NaN, an infinity or a 64-bit integer
+  that is no double is cut at multiples of 1,024.
+- Element i of a block adds to lane i mod 8 of each sum; then the lanes are added, first to last.
+- A product is rounded before it is added. Formulae are evaluated from left to right, as written.
 
 Squares of F64 values beyond 1e154 overflow: counts and extremes stay exact, the
 sums become infinite or NaN.
 """
 
+import math
 import os
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes
@@ -34,7 +43,10 @@ _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 _Figures = dict[str, Any]  # a state by the names of its fields
 
-_PIECE = 1 << 16  # elements; even, so that no F4 byte is cut
+_BLOCK, _SMALL_BLOCK = 8192, 1024
+_LANES = 8
+_FEW = 512  # elements whose mean is the first pivot
+_PIECE = 1 << 16  # elements read at a time; even, so that no F4 byte is cut
 
 # NumPy's names of the types that it has itself: F32 is "<f4".
 _VIEWS = {
@@ -69,9 +81,9 @@ _BITS = {
 }
 
 _WIDE = frozenset({"I64", "U64"})  # two of them may differ where their floats do not
+_EXACT = 2.0**53  # integers below are floats
 
 _MOMENTS = ("min", "max", "mean", "m2", "m3", "m4", "abs_sum")
-_PAIRED = ("pair_left_mean", "pair_right_mean", "pair_left_m2", "pair_right_m2", "comoment")
 _ADDED = (*(name for name in COUNTS if name != "max_abs_at"), "abs_sum", "square_sum")
 
 
@@ -90,14 +102,17 @@ def scan(  # noqa: PLR0917 - both kernels are called by position
         raise ValueError(f"left holds {len(left_codes)} elements, right {len(right_codes)}")
     if left_dtype != right_dtype and "C64" in {left_dtype, right_dtype}:
         raise ValueError(f"C64 is compared with C64 only, not {left_dtype} with {right_dtype}")
+    run = _Run(left_codes, right_codes, left_dtype, right_dtype)
     total = _unpack(state)
     with np.errstate(all="ignore"):  # infinities and signalling NaNs are data here
-        for start in range(0, len(left_codes), _PIECE):
-            piece = slice(start, start + _PIECE)
-            _add(
-                total,
-                _measure(left_codes[piece], right_codes[piece], left_dtype, right_dtype, epsilon),
-            )
+        for block in _cut(run, total, _BLOCK):
+            sums = _sum_together(block, total)
+            if sums:
+                _add(total, _count(block, epsilon) | sums)
+                continue
+            for small in _cut(block, total, _SMALL_BLOCK):
+                sums = _sum_together(small, total) or _sum_apart(small)
+                _add(total, _count(small, epsilon) | sums)
     _pack(total, state)
 
 
@@ -128,7 +143,7 @@ def _pack(figures: _Figures, state: bytearray) -> None:
         state,
         0,
         *(int(figures[name]) for name in COUNTS),
-        *(float(figures[name]) for name in VALUES),
+        *(math.nan if figures[name] != figures[name] else float(figures[name]) for name in VALUES),
     )
 
 
@@ -159,43 +174,80 @@ def _decode(codes: _Codes, dtype: str) -> _Floats:
     return values
 
 
-def _measure(
-    left_codes: _Codes, right_codes: _Codes, left_dtype: str, right_dtype: str, epsilon: float
-) -> _Figures:
-    """Measure one piece from nothing."""
-    left, right = _decode(left_codes, left_dtype), _decode(right_codes, right_dtype)
-    same_dtype = left_dtype == right_dtype
-    wide = same_dtype and left_dtype in _WIDE
+class _Run:
+    """Elements of both sides, encoded, and as numbers once they are asked for."""
+
+    def __init__(
+        self, left_codes: _Codes, right_codes: _Codes, left_dtype: str, right_dtype: str
+    ) -> None:
+        self.left_codes, self.right_codes = left_codes, right_codes
+        self.left_dtype, self.right_dtype = left_dtype, right_dtype
+        self.same_dtype = left_dtype == right_dtype
+        self.wide = self.same_dtype and left_dtype in _WIDE
+
+    @cached_property
+    def left(self) -> _Floats:
+        return _decode(self.left_codes, self.left_dtype)
+
+    @cached_property
+    def right(self) -> _Floats:
+        return _decode(self.right_codes, self.right_dtype)
+
+    @cached_property
+    def finite(self) -> _Flags:
+        flags: _Flags = np.isfinite(self.left) & np.isfinite(self.right)
+        return flags
+
+    @cached_property
+    def distance(self) -> _Floats:
+        if self.wide:
+            return _wide_distance(self.left_codes, self.right_codes, self.left_dtype)
+        distance: _Floats = abs(self.right - self.left)
+        return distance
+
+
+def _cut(run: _Run, total: _Figures, size: int) -> Iterator[_Run]:
+    """Yield blocks that end at multiples of a size; the total is to grow by each."""
+    start, count = 0, len(run.left_codes)
+    while start < count:
+        stop = start + size - total["count"] % size
+        left, right = run.left_codes[start:stop], run.right_codes[start:stop]
+        yield _Run(left, right, run.left_dtype, run.right_dtype)
+        start = stop
+
+
+def _count(run: _Run, epsilon: float) -> _Figures:
+    """Count and find what no rounding touches."""
+    left, right, finite = run.left, run.right, run.finite
     both_nan = np.isnan(left) & np.isnan(right)
-    equal = left_codes == right_codes if wide else left == right
-    if same_dtype:
-        identical = left_codes == right_codes
+    equal = run.left_codes == run.right_codes if run.wide else left == right
+    if run.same_dtype:
+        identical = run.left_codes == run.right_codes
     else:
         identical = (equal & (np.signbit(left) == np.signbit(right))) | both_nan
     moved = ~(equal | both_nan)
-    finite = np.isfinite(left) & np.isfinite(right)
     broken = np.count_nonzero(moved & ~finite)
-    distance = _wide_distance(left_codes, right_codes, left_dtype) if wide else abs(right - left)
-    if same_dtype:
+    distance = np.where(finite, run.distance, 0.0)
+    if run.same_dtype:
         over_rounding = np.count_nonzero(moved)
     else:
-        half_ulp = _half_ulp(np.minimum(abs(left), abs(right)), left_dtype, right_dtype)
+        half_ulp = _half_ulp(np.minimum(abs(left), abs(right)), run.left_dtype, run.right_dtype)
         over_rounding = np.count_nonzero(finite & (distance > half_ulp)) + broken
+    flips = finite & (((left < 0) & (right > 0)) | ((left > 0) & (right < 0)))
+    at = distance.argmax()  # the first of equals
     return {
         "count": len(left),
-        **_side("left", left, left_codes, left_dtype),
-        **_side("right", right, right_codes, right_dtype),
-        **_paired(_selected(left, finite), _selected(right, finite)),
-        **_changes(np.where(finite, distance, 0.0)),
+        **_count_side("left", left, run.left_codes, run.left_dtype),
+        **_count_side("right", right, run.right_codes, run.right_dtype),
+        "pairs": np.count_nonzero(finite),
+        "sign_flips": np.count_nonzero(flips),
+        "max_abs": float(distance[at]),
+        "max_abs_at": int(at),
         "bit_equal": np.count_nonzero(identical),
         "value_equal": np.count_nonzero(equal),
         "over_epsilon": np.count_nonzero(finite & (distance > epsilon)) + broken,
         "over_rounding": over_rounding,
     }
-
-
-def _selected(values: _Floats, flags: _Flags) -> _Floats:
-    return values if flags.all() else values[flags]
 
 
 def _wide_distance(left: _Codes, right: _Codes, dtype: str) -> _Floats:
@@ -215,76 +267,139 @@ def _half_ulp(smaller: _Floats, left_dtype: str, right_dtype: str) -> _Floats:
     return half
 
 
-def _deviations(values: _Floats) -> tuple[float, _Floats]:
-    """Return the mean and each value's distance from it.
-
-    A mean lies between the extremes; holding it there makes that of a constant
-    exact, so that its variance is 0 and not the square of a rounding.
-    """
-    mean = float(np.clip(values.mean(), values.min(), values.max()))
-    return mean, values - mean
-
-
-def _side(side: str, values: _Floats, codes: _Codes, dtype: str) -> _Figures:
+def _count_side(side: str, values: _Floats, codes: _Codes, dtype: str) -> _Figures:
     nan, infinite = np.isnan(values), np.isinf(values)
-    finite = _selected(values, ~(nan | infinite))
-    figures: _Figures = dict.fromkeys(_MOMENTS, 0.0)
-    if finite.size:
-        mean, deviation = _deviations(finite)
-        square = deviation * deviation
-        figures = {
-            "min": finite.min() + 0.0,  # -0 + 0 = +0
-            "max": finite.max() + 0.0,
-            "mean": mean,
-            "m2": square.sum(),
-            "m3": (square * deviation).sum(),
-            "m4": (square * square).sum(),
-            "abs_sum": abs(finite).sum(),
-        }
-    figures |= {
-        "nan": np.count_nonzero(nan),
-        "positive_infinite": np.count_nonzero(infinite & (values > 0)),
-        "negative_infinite": np.count_nonzero(infinite & (values < 0)),
-        "zeros": np.count_nonzero(values == 0),
-        "odd": np.count_nonzero(codes > 1) if dtype == "BOOL" else 0,
-    }
-    return {f"{side}_{name}": figure for name, figure in figures.items()}
-
-
-def _paired(left: _Floats, right: _Floats) -> _Figures:
-    """Measure how both sides go together, over the elements finite on both."""
-    if not left.size:
-        return {"pairs": 0, "sign_flips": 0, **dict.fromkeys(_PAIRED, 0.0)}
-    left_mean, left_deviation = _deviations(left)
-    right_mean, right_deviation = _deviations(right)
+    finite = values[~(nan | infinite)]
     return {
-        "pairs": left.size,
-        "sign_flips": np.count_nonzero(((left < 0) & (right > 0)) | ((left > 0) & (right < 0))),
-        "pair_left_mean": left_mean,
-        "pair_right_mean": right_mean,
-        "pair_left_m2": (left_deviation * left_deviation).sum(),
-        "pair_right_m2": (right_deviation * right_deviation).sum(),
-        "comoment": (left_deviation * right_deviation).sum(),
+        f"{side}_min": float(finite.min()) + 0.0 if finite.size else 0.0,  # -0 + 0 = +0
+        f"{side}_max": float(finite.max()) + 0.0 if finite.size else 0.0,
+        f"{side}_nan": np.count_nonzero(nan),
+        f"{side}_positive_infinite": np.count_nonzero(infinite & (values > 0)),
+        f"{side}_negative_infinite": np.count_nonzero(infinite & (values < 0)),
+        f"{side}_zeros": np.count_nonzero(values == 0),
+        f"{side}_odd": np.count_nonzero(codes > 1) if dtype == "BOOL" else 0,
     }
 
 
-def _changes(distance: _Floats) -> _Figures:
-    at = distance.argmax()  # the first of equals
-    return {
-        "max_abs": distance[at],
-        "max_abs_at": at,
-        "abs_sum": distance.sum(),
-        "square_sum": (distance * distance).sum(),
+def _sum_together(run: _Run, total: _Figures) -> _Figures | None:
+    """Sum both sides and the pairs of a block at once, about pivots near the means so far.
+
+    None where a value is lost: one that is not finite or too wide, or sums that overflow.
+    """
+    if not run.finite.all():
+        return None
+    if run.wide and max(abs(run.left).max(), abs(run.right).max()) >= _EXACT:
+        return None
+    pivots = _pivot(total, "left", run.left), _pivot(total, "right", run.right)
+    sides, paired = _sum_pairs(run, pivots)
+    lost = not all(math.isfinite(sides[f"{side}_abs_sum"]) for side in ("left", "right"))
+    return None if lost else sides | paired
+
+
+def _sum_apart(run: _Run) -> _Figures:
+    """Sum a block's finite values of each side, and its finite pairs, about means of their own."""
+    figures: _Figures = {}
+    for side, values in (("left", run.left), ("right", run.right)):
+        kept = np.isfinite(values)
+        pivot = _mean(values, kept)
+        sums = _add_up(*_powers(values, pivot), kept=kept)
+        figures |= _centred(side, sums, int(np.count_nonzero(kept)), pivot)
+    pivots = _mean(run.left, run.finite), _mean(run.right, run.finite)
+    return figures | _sum_pairs(run, pivots, kept=run.finite)[1]
+
+
+def _sum_pairs(
+    run: _Run, pivots: tuple[float, float], kept: _Flags | None = None
+) -> tuple[_Figures, _Figures]:
+    """Return the moments of both sides of the pairs, and how they go together."""
+    left, right = run.left - pivots[0], run.right - pivots[1]
+    *sums, cross, abs_sum, square_sum = _add_up(
+        *_powers(run.left, pivots[0]),
+        *_powers(run.right, pivots[1]),
+        left * right,
+        run.distance,
+        run.distance * run.distance,
+        kept=kept,
+    )
+    count = len(run.left) if kept is None else int(np.count_nonzero(kept))
+    sides = {
+        **_centred("left", sums[:5], count, pivots[0]),
+        **_centred("right", sums[5:], count, pivots[1]),
     }
+    return sides, {
+        "pair_left_mean": sides["left_mean"],
+        "pair_right_mean": sides["right_mean"],
+        "pair_left_m2": sides["left_m2"],
+        "pair_right_m2": sides["right_m2"],
+        "comoment": cross - sums[0] * (sums[5] / count) if count else 0.0,
+        "abs_sum": abs_sum,
+        "square_sum": square_sum,
+    }
+
+
+def _pivot(total: _Figures, side: str, values: _Floats) -> float:
+    """Choose where to sum about: the mean so far, or of the first few; 0 where it is small."""
+    if total["pairs"]:
+        mean, m2 = total[f"pair_{side}_mean"], total[f"pair_{side}_m2"]
+        return _unless_small(mean, m2, float(total["pairs"]))
+    few = values[:_FEW]
+    mean = _mean(few, np.isfinite(few))
+    (m2,) = _add_up((few - mean) * (few - mean))
+    return _unless_small(mean, m2, float(len(few))) if math.isfinite(mean) else 0.0
+
+
+def _unless_small(mean: float, m2: float, count: float) -> float:
+    """Summing about zero loses nothing where the mean is small beside the spread."""
+    return 0.0 if count * mean * mean <= 4 * m2 else mean
+
+
+def _mean(values: _Floats, kept: _Flags) -> float:
+    """Return the mean of what is kept, held between its extremes: that of a constant is exact."""
+    some = values[kept]
+    if not some.size:
+        return 0.0
+    (total,) = _add_up(values, kept=kept)
+    mean, low, high = total / some.size, float(some.min()), float(some.max())
+    return low if mean < low else min(mean, high)
+
+
+def _powers(values: _Floats, pivot: float) -> list[_Floats]:
+    x = values - pivot
+    square = x * x
+    return [x, square, square * x, square * square, abs(values)]
+
+
+def _add_up(*terms: _Floats, kept: _Flags | None = None) -> list[float]:
+    """Sum arrays: rows of lanes one after another, then the lanes."""
+    count = len(terms[0])
+    rows = -(-count // _LANES)
+    table = np.zeros((rows * _LANES, len(terms)))
+    for column, term in enumerate(terms):
+        table[:count, column] = term if kept is None else np.where(kept, term, 0.0)
+    sums = np.zeros(len(terms))
+    # NumPy adds up rows in their order; only within a row would it add by pairs.
+    for lane in np.add.reduce(table.reshape(rows, _LANES, len(terms)), axis=0):
+        sums += lane
+    return sums.tolist()
+
+
+def _centred(side: str, sums: list[float], count: int, pivot: float) -> dict[str, float]:
+    """Turn sums of powers about a pivot into moments about the mean."""
+    names = [f"{side}_{name}" for name in _MOMENTS[2:]]
+    if not count:
+        return dict.fromkeys(names, 0.0)
+    s1, s2, s3, s4, abs_sum = sums
+    shift = s1 / count
+    square = shift * shift
+    m2 = s2 - count * square
+    m3 = s3 - 3 * shift * s2 + 2 * count * square * shift
+    m4 = s4 - 4 * shift * s3 + 6 * square * s2 - 3 * count * square * square
+    m2, m4 = (0.0 if even < 0 else even for even in (m2, m4))
+    return dict(zip(names, (pivot + shift, m2, m3, m4, abs_sum), strict=True))
 
 
 def _add(total: _Figures, later: _Figures) -> None:
     """Add the figures of the elements that follow."""
-    if not later["count"]:
-        return
-    if not total["count"]:
-        total.update(later)
-        return
     for side in ("left", "right"):
         _add_side(side, total, later)
     _add_paired(total, later)
@@ -301,15 +416,15 @@ def _finite(figures: _Figures, side: str) -> int:
 
 
 def _add_side(side: str, total: _Figures, later: _Figures) -> None:
-    """Join the moments of one side, for n = n₁ + n₂, δ = μ₂ - μ₁, p = n₁/n, q = n₂/n.
+    """Join the moments of one side, for n = n₁ + n₂, δ = μ₂ - μ₁.
 
-    μ = μ₁ + δq
-    M₂ = M₂₁ + M₂₂ + δ²n₁q
-    M₃ = M₃₁ + M₃₂ + δ³n₁q(p - q) + 3δ(pM₂₂ - qM₂₁)
-    M₄ = M₄₁ + M₄₂ + δ⁴n₁q(p² - pq + q²) + 6δ²(p²M₂₂ + q²M₂₁) + 4δ(pM₃₂ - qM₃₁)
+    μ = μ₁ + n₂δ/n
+    M₂ = M₂₁ + M₂₂ + n₁n₂δ²/n
+    M₃ = M₃₁ + M₃₂ + n₁n₂(n₁ - n₂)δ³/n² + 3(n₁M₂₂ - n₂M₂₁)δ/n
+    M₄ = M₄₁ + M₄₂ + n₁n₂(n₁² - n₁n₂ + n₂²)δ⁴/n³ + 6(n₁²M₂₂ + n₂²M₂₁)δ²/n² + 4(n₁M₃₂ - n₂M₃₁)δ/n
     """
     names = [f"{side}_{name}" for name in _MOMENTS]
-    n1, n2 = _finite(total, side), _finite(later, side)
+    n1, n2 = float(_finite(total, side)), float(_finite(later, side))
     if not n2:
         return
     if not n1:
@@ -317,41 +432,41 @@ def _add_side(side: str, total: _Figures, later: _Figures) -> None:
         return
     low, high, mean, m2, m3, m4, abs_sum = (total[name] for name in names)
     later_low, later_high, later_mean, k2, k3, k4, later_abs_sum = (later[name] for name in names)
-    p, q = n1 / (n1 + n2), n2 / (n1 + n2)
     delta = later_mean - mean
-    square = delta * delta
+    step = delta / (n1 + n2)
+    cross = n1 * n2 * delta * step
     joined = (
         min(low, later_low),
         max(high, later_high),
-        mean + delta * q,
-        m2 + k2 + square * n1 * q,
-        m3 + k3 + square * delta * n1 * q * (p - q) + 3 * delta * (p * k2 - q * m2),
+        mean + n2 * step,
+        m2 + (k2 + cross),
+        m3 + (k3 + cross * step * (n1 - n2) + 3 * step * (n1 * k2 - n2 * m2)),
         m4
-        + k4
-        + square * square * n1 * q * (p * p - p * q + q * q)
-        + 6 * square * (p * p * k2 + q * q * m2)
-        + 4 * delta * (p * k3 - q * m3),
+        + (
+            k4
+            + cross * step * step * (n1 * n1 - n1 * n2 + n2 * n2)
+            + 6 * step * step * (n1 * n1 * k2 + n2 * n2 * m2)
+            + 4 * step * (n1 * k3 - n2 * m3)
+        ),
         abs_sum + later_abs_sum,
     )
     total.update(zip(names, joined, strict=True))
 
 
 def _add_paired(total: _Figures, later: _Figures) -> None:
-    """Join the paired moments; C = C₁ + C₂ + δₗδᵣn₁q."""
-    n1, n2 = total["pairs"], later["pairs"]
+    """Join the paired moments; C = C₁ + C₂ + n₁n₂δₗδᵣ/n."""
+    n1, n2 = float(total["pairs"]), float(later["pairs"])
     if not n2:
         return
-    if not n1:
-        total.update({name: later[name] for name in _PAIRED})
-        return
-    q = n2 / (n1 + n2)
-    left_delta = later["pair_left_mean"] - total["pair_left_mean"]
-    right_delta = later["pair_right_mean"] - total["pair_right_mean"]
-    total["pair_left_mean"] += left_delta * q
-    total["pair_right_mean"] += right_delta * q
-    total["pair_left_m2"] += later["pair_left_m2"] + left_delta * left_delta * n1 * q
-    total["pair_right_m2"] += later["pair_right_m2"] + right_delta * right_delta * n1 * q
-    total["comoment"] += later["comoment"] + left_delta * right_delta * n1 * q
+    weight = n1 * n2 / (n1 + n2)
+    left = later["pair_left_mean"] - total["pair_left_mean"]
+    right = later["pair_right_mean"] - total["pair_right_mean"]
+    total["pair_left_m2"] += later["pair_left_m2"] + weight * left * left
+    total["pair_right_m2"] += later["pair_right_m2"] + weight * right * right
+    total["comoment"] += later["comoment"] + weight * left * right
+    for side, delta in (("left", left), ("right", right)):
+        name = f"pair_{side}_mean"
+        total[name] = total[name] + delta * (n2 / (n1 + n2)) if n1 else later[name]
 
 
 def scan_files(  # noqa: PLR0917  the compiled one takes them by position

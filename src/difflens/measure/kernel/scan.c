@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 8192, SMALL_BLOCK = 1024 };
+enum { FEW = 512 };
 
 static const uint64_t infinity_bits[DTYPES] = {
     [F16] = 0x7c00, [BF16] = 0x7f80, [F32] = 0x7f800000, [F64] = 0x7ff0000000000000,
@@ -36,14 +36,14 @@ size_t difflens_size(enum dtype type, size_t n)
     return n * (difflens_bits[type] / 8);
 }
 
-static const uint8_t *at(enum dtype type, const uint8_t *bytes, size_t i)
+/* Up to n pairs of a run, from the first on. */
+static struct run part(const struct run *run, size_t first, size_t n)
 {
-    return bytes + i * difflens_bits[type] / 8;
-}
-
-static int is_hot(const struct loops *loops, enum dtype type)
-{
-    return loops->sums[type] != NULL;
+    struct run piece = *run;
+    piece.n = n < run->n - first ? n : run->n - first;
+    for (int side = LEFT; side < SIDES; side++)
+        piece.bytes[side] += first * difflens_bits[run->type[side]] / 8;
+    return piece;
 }
 
 /* Zero, where summing about it loses nothing: the mean is small beside the spread. */
@@ -56,31 +56,32 @@ static double pivot_near(double mean, double m2, double n)
    The mean of a side would not do: it knows values whose partners are not finite, and one
    large one among them would swallow the digits of every pair. */
 static double pivot_for(const struct loops *loops, const struct state *state, int side,
-                        enum dtype type, const uint8_t *bytes, size_t n)
+                        const struct run *run)
 {
     if (state->pairs > 0)
         return pivot_near(state->pair_mean[side], state->pair_m2[side], (double)state->pairs);
-    double values[512], m2 = 0;
-    size_t few = n < 512 ? n : 512;
-    loops->decode(type, bytes, few, values);
+    double values[FEW], squares[WAYS] = {0};
+    size_t few = run->n < FEW ? run->n : FEW;
+    loops->decode(run->type[side], run->bytes[side], few, values);
     double mean = difflens_mean(values, values, few);
-    for (size_t i = 0; i < few; i++) m2 += (values[i] - mean) * (values[i] - mean);
-    return isfinite(mean) ? pivot_near(mean, m2, (double)few) : 0;
+    for (size_t i = 0; i < few; i++)
+        squares[i % WAYS] += (values[i] - mean) * (values[i] - mean);
+    return isfinite(mean) ? pivot_near(mean, difflens_add_up(squares), (double)few) : 0;
 }
 
-/* Fill a block's moments from sums over values that are all finite. */
-static void take_sums(struct state *block, const struct sums *sums, int64_t n, const double *pivot)
+/* Fill a block's moments from sums over n pairs that are all finite. */
+static void take_sums(struct state *block, const struct sums *sums, size_t n, const double *pivot)
 {
     double count = (double)n;
     for (int side = LEFT; side < SIDES; side++) {
         double low = block->values[side].min, high = block->values[side].max;
-        block->values[side] = difflens_centred(sums, side, n, pivot[side]);
+        block->values[side] = difflens_centred(sums, side, (int64_t)n, pivot[side]);
         block->values[side].min = low;
         block->values[side].max = high;
         block->pair_mean[side] = block->values[side].mean;
         block->pair_m2[side] = block->values[side].m2;
     }
-    block->pairs = n;
+    block->count = block->pairs = (int64_t)n;
     block->comoment = sums->cross - sums->s1[LEFT] * (sums->s1[RIGHT] / count);
     block->abs_sum = sums->move;
     block->square_sum = sums->move2;
@@ -94,20 +95,19 @@ static int64_t first_move(const double *left, const double *right, size_t n, dou
     return -1;
 }
 
-/* Second looks at a hot block, decoded piece by piece: where the largest move is, and how many
+/* Second looks at a block, decoded piece by piece: where the largest move is, and how many
    moves are over epsilon. Both are rare beside the sums, so they pay for themselves. */
-static void look_again(const struct loops *loops, enum dtype type, const uint8_t *left,
-                       const uint8_t *right, size_t n, double epsilon, int find,
+static void look_again(const struct loops *loops, const struct run *run, double epsilon, int find,
                        struct state *block)
 {
     double a[SMALL_BLOCK], b[SMALL_BLOCK];
-    for (size_t i = 0; i < n; i += SMALL_BLOCK) {
-        size_t m = n - i < SMALL_BLOCK ? n - i : SMALL_BLOCK;
-        loops->decode(type, at(type, left, i), m, a);
-        loops->decode(type, at(type, right, i), m, b);
-        if (epsilon > 0) block->over_epsilon += loops->over(a, b, m, epsilon);
+    for (size_t i = 0; i < run->n; i += SMALL_BLOCK) {
+        struct run piece = part(run, i, SMALL_BLOCK);
+        loops->decode(piece.type[LEFT], piece.bytes[LEFT], piece.n, a);
+        loops->decode(piece.type[RIGHT], piece.bytes[RIGHT], piece.n, b);
+        if (epsilon > 0) block->over_epsilon += loops->over(a, b, piece.n, epsilon);
         if (find) {
-            int64_t place = first_move(a, b, m, block->max_abs);
+            int64_t place = first_move(a, b, piece.n, block->max_abs);
             if (place >= 0) {
                 block->max_abs_at = (int64_t)i + place;
                 find = 0;
@@ -131,42 +131,68 @@ static double from_order(const struct loops *loops, enum dtype type, int64_t ord
     return value + 0.0;
 }
 
-/* A block of one float type, finite throughout; 0 where it is not, which either the tally or
-   the sums show. */
-static int scan_hot(const struct loops *loops, const struct state *state, enum dtype type,
-                    const uint8_t *left, const uint8_t *right, size_t n, double epsilon,
-                    struct state *block)
+static int is_finite(enum dtype type, const struct tally *tally)
 {
-    struct tally tally;
-    loops->tally[type](left, right, n, &tally);
     int64_t infinity = (int64_t)infinity_bits[type];
     for (int side = LEFT; side < SIDES; side++)
-        if (tally.high[side] >= infinity || tally.low[side] <= ~infinity) return 0;
-    for (int side = LEFT; side < SIDES; side++) {
-        block->values[side].min = from_order(loops, type, tally.low[side]);
-        block->values[side].max = from_order(loops, type, tally.high[side]);
-        block->counts[side].zeros = tally.zeros[side];
-    }
-    double pivot[SIDES] = {pivot_for(loops, state, LEFT, type, left, n),
-                           pivot_for(loops, state, RIGHT, type, right, n)};
-    struct sums sums;
-    loops->sums[type](left, right, n, pivot, &sums);
-    if (!isfinite(sums.magnitude[LEFT]) || !isfinite(sums.magnitude[RIGHT])) return 0;
-    block->count = (int64_t)n;
-    take_sums(block, &sums, block->count, pivot);
-    block->bit_equal = tally.bit_equal;
-    block->value_equal = tally.bit_equal + tally.zero_sign;
-    block->sign_flips = tally.sign_flips;
-    block->over_rounding = block->over_epsilon = block->count - block->value_equal;
-    if (epsilon > 0) block->over_epsilon = 0;
-    int find = block->max_abs > state->max_abs;
-    if (find || epsilon > 0)
-        look_again(loops, type, left, right, n, epsilon, find, block);
+        if (tally->high[side] >= infinity || tally->low[side] <= ~infinity) return 0;
     return 1;
 }
 
+/* Fill a block from what was counted and summed over it, as numbers of a type; 0 where a value was
+   not finite, which either the tally or the sums show. */
+static int take(const struct loops *loops, const struct state *state, const struct run *run,
+                enum dtype type, const struct tally *tally, const struct lanes *lanes,
+                const double *pivot, double epsilon, struct state *block)
+{
+    struct sums sums;
+    difflens_add_lanes(lanes, &sums);
+    if (!isfinite(sums.magnitude[LEFT]) || !isfinite(sums.magnitude[RIGHT])) return 0;
+    for (int side = LEFT; side < SIDES; side++) {
+        block->values[side].min = from_order(loops, type, tally->low[side]);
+        block->values[side].max = from_order(loops, type, tally->high[side]);
+        block->counts[side].zeros = tally->zeros[side];
+    }
+    take_sums(block, &sums, run->n, pivot);
+    block->bit_equal = tally->bit_equal;
+    block->value_equal = tally->bit_equal + tally->zero_sign;
+    block->sign_flips = tally->sign_flips;
+    block->over_rounding = block->over_epsilon = block->count - block->value_equal;
+    if (epsilon > 0) block->over_epsilon = 0;
+    int find = block->max_abs > state->max_abs;
+    if (find || epsilon > 0) look_again(loops, run, epsilon, find, block);
+    return 1;
+}
+
+/* A block of one float type, finite throughout; 0 where it is not. */
+static int scan_hot(const struct loops *loops, const struct state *state, const struct run *run,
+                    double epsilon, struct state *block)
+{
+    enum dtype type = run->type[LEFT];
+    const uint8_t *left = run->bytes[LEFT], *right = run->bytes[RIGHT];
+    struct tally tally;
+    struct lanes lanes = {0};
+    loops->tally[type](left, right, run->n, &tally);
+    if (!is_finite(type, &tally)) return 0;
+    double pivot[SIDES] = {pivot_for(loops, state, LEFT, run), pivot_for(loops, state, RIGHT, run)};
+    loops->sums[type](left, right, run->n, pivot, &lanes);
+    return take(loops, state, run, type, &tally, &lanes, pivot, epsilon, block);
+}
+
+static void join(struct tally *tally, const struct tally *later)
+{
+    for (int side = LEFT; side < SIDES; side++) {
+        if (later->low[side] < tally->low[side]) tally->low[side] = later->low[side];
+        if (later->high[side] > tally->high[side]) tally->high[side] = later->high[side];
+        tally->zeros[side] += later->zeros[side];
+    }
+    tally->bit_equal += later->bit_equal;
+    tally->zero_sign += later->zero_sign;
+    tally->sign_flips += later->sign_flips;
+}
+
 /* Integers above 2^53 are more than their doubles. */
-static int holds_all(const struct decoded *run, const struct state *block)
+static int holds_all(const struct run *run, const struct state *block)
 {
     if (!difflens_exact(run)) return 1;
     for (int side = LEFT; side < SIDES; side++)
@@ -174,63 +200,85 @@ static int holds_all(const struct decoded *run, const struct state *block)
     return 1;
 }
 
-/* A block decoded to doubles that are all finite is hot like any block of doubles; 0 where not. */
+/* A block of any types, decoded piece by piece to doubles that all are finite; 0 where not. */
 static int scan_decoded(const struct loops *loops, const struct state *state,
-                        const struct decoded *run, double epsilon, struct state *block)
+                        const struct run *run, double epsilon, struct state *block)
 {
-    const uint8_t *left = (const uint8_t *)run->value[LEFT];
-    const uint8_t *right = (const uint8_t *)run->value[RIGHT];
-    if (!scan_hot(loops, state, F64, left, right, run->n, epsilon, block)
+    double values[SIDES][SMALL_BLOCK];
+    const uint8_t *left = (const uint8_t *)values[LEFT], *right = (const uint8_t *)values[RIGHT];
+    struct tally tally = {{INT64_MAX, INT64_MAX}, {INT64_MIN, INT64_MIN}, {0}, 0, 0, 0};
+    struct lanes lanes = {0};
+    struct rounding rounding[SIDES] = {difflens_rounding[run->type[LEFT]],
+                                       difflens_rounding[run->type[RIGHT]]};
+    int same_type = run->type[LEFT] == run->type[RIGHT];
+    int64_t over_rounding = 0;
+    double pivot[SIDES] = {pivot_for(loops, state, LEFT, run), pivot_for(loops, state, RIGHT, run)};
+    for (size_t i = 0; i < run->n; i += SMALL_BLOCK) {
+        struct run piece = part(run, i, SMALL_BLOCK);
+        struct tally some;
+        for (int side = LEFT; side < SIDES; side++)
+            loops->decode(piece.type[side], piece.bytes[side], piece.n, values[side]);
+        loops->tally[F64](left, right, piece.n, &some);
+        if (!is_finite(F64, &some)) return 0;
+        join(&tally, &some);
+        loops->sums[F64](left, right, piece.n, pivot, &lanes);
+        if (!same_type)
+            over_rounding += loops->over_rounding(values[LEFT], values[RIGHT], piece.n, rounding);
+    }
+    if (!take(loops, state, run, F64, &tally, &lanes, pivot, epsilon, block)
         || !holds_all(run, block))
         return 0;
-    if (run->type[LEFT] == run->type[RIGHT]) {
-        block->bit_equal = difflens_equal_bits(loops, run);
-    } else {
-        struct rounding rounding[SIDES] = {difflens_rounding[run->type[LEFT]],
-                                           difflens_rounding[run->type[RIGHT]]};
-        block->over_rounding = loops->over_rounding(run->value[LEFT], run->value[RIGHT], run->n,
-                                                    rounding);
-    }
+    if (same_type) block->bit_equal = difflens_equal_bits(loops, run);
+    else block->over_rounding = over_rounding;
     return 1;
 }
 
-static void scan_any(const struct loops *loops, const struct state *state,
-                     const struct decoded *run, double epsilon, struct state *block)
+static void count_odd(const struct run *run, struct state *block)
 {
-    for (int side = LEFT; side < SIDES; side++)
-        loops->decode(run->type[side], run->bytes[side], run->n, run->value[side]);
-    if (!scan_decoded(loops, state, run, epsilon, block)) {
-        *block = (struct state){0};
-        difflens_careful(loops, run, epsilon, block);
-    }
     for (int side = LEFT; side < SIDES; side++)
         if (run->type[side] == BOOL)
             for (size_t i = 0; i < run->n; i++)
                 block->counts[side].odd += run->bytes[side][i] > 1;
 }
 
+/* Add a block to the state; 0 where some of its values are not finite, or too wide. */
+static int add_whole(const struct loops *loops, struct state *state, const struct run *run,
+                     double epsilon)
+{
+    struct state block = {0};
+    int hot = run->type[LEFT] == run->type[RIGHT] && loops->sums[run->type[LEFT]];
+    if (!(hot ? scan_hot : scan_decoded)(loops, state, run, epsilon, &block)) return 0;
+    count_odd(run, &block);
+    difflens_merge(state, &block);
+    return 1;
+}
+
+/* Add a small block of any values to the state. */
+static void add_any(const struct loops *loops, struct state *state, const struct run *run,
+                    double epsilon)
+{
+    struct state block = {0};
+    difflens_careful(loops, run, epsilon, &block);
+    count_odd(run, &block);
+    difflens_merge(state, &block);
+}
+
+/* Blocks end at fixed places, so that the bits of the result do not depend on how the caller cut
+   what it read. One that holds a value that is not finite is cut into small ones. */
 void difflens_scan(const struct loops *loops, struct state *state, enum dtype left_type,
                    const uint8_t *left, enum dtype right_type, const uint8_t *right, size_t n,
                    double epsilon)
 {
-    double values[SIDES][SMALL_BLOCK];
-    int hot = left_type == right_type && is_hot(loops, left_type);
+    const struct run all = {{left_type, right_type}, {left, right}, n};
     for (size_t i = 0; i < n;) {
-        struct state block = {0};
-        /* Blocks end at fixed places, so that the bits of the result do not depend on how the
-           caller cut what it read, nor on where a NaN made a block a short one. */
-        size_t length = BLOCK - (size_t)(state->count % BLOCK);
-        if (length > n - i) length = n - i;
-        const uint8_t *a = at(left_type, left, i), *b = at(right_type, right, i);
-        if (!hot || !scan_hot(loops, state, left_type, a, b, length, epsilon, &block)) {
-            if (length > SMALL_BLOCK) length = SMALL_BLOCK;
-            block = (struct state){0};
-            struct decoded run = {{left_type, right_type}, {a, b}, length,
-                                  {values[LEFT], values[RIGHT]}};
-            scan_any(loops, state, &run, epsilon, &block);
+        struct run block = part(&all, i, BLOCK - (size_t)state->count % BLOCK);
+        i += block.n;
+        if (add_whole(loops, state, &block, epsilon)) continue;
+        for (size_t k = 0; k < block.n;) {
+            struct run small = part(&block, k, SMALL_BLOCK - (size_t)state->count % SMALL_BLOCK);
+            k += small.n;
+            if (!add_whole(loops, state, &small, epsilon)) add_any(loops, state, &small, epsilon);
         }
-        difflens_merge(state, &block);
-        i += length;
     }
 }
 

@@ -30,7 +30,17 @@ struct state {
     double pair_mean[SIDES], pair_m2[SIDES], comoment, max_abs, abs_sum, square_sum;
 };
 
-/* Sums over one block of finite pairs; powers are taken about a pivot near the mean. */
+/* Element i of a block adds to lane i % WAYS, and the lanes are added up first to last: a vector
+   of eight doubles, vectors of two and NumPy's columns then round alike. */
+enum { WAYS = 8 };
+
+/* Sums over one block of finite pairs while it is scanned, in lanes. */
+struct lanes {
+    double s1[SIDES][WAYS], s2[SIDES][WAYS], s3[SIDES][WAYS], s4[SIDES][WAYS];
+    double magnitude[SIDES][WAYS], cross[WAYS], move[WAYS], move2[WAYS], largest_move[WAYS];
+};
+
+/* These sums, the lanes added up; powers are taken about a pivot near the mean. */
 struct sums {
     double s1[SIDES], s2[SIDES], s3[SIDES], s4[SIDES], magnitude[SIDES];
     double cross, move, move2, largest_move;
@@ -61,8 +71,9 @@ enum { READ_BLOCK = 1024 };
 struct loops {
     const char *name;
     void (*decode)(enum dtype type, const uint8_t *bytes, size_t n, double *out);
+    /* Add n pairs, a multiple of WAYS but at the end of a block, to its sums. */
     void (*sums[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n,
-                         const double *pivot, struct sums *out);
+                         const double *pivot, struct lanes *lanes);
     void (*tally[DTYPES])(const uint8_t *left, const uint8_t *right, size_t n, struct tally *out);
     int64_t (*equal)(const uint8_t *left, const uint8_t *right, size_t n, size_t width);
     int64_t (*over)(const double *left, const double *right, size_t n, double epsilon);

@@ -12,20 +12,21 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from math import prod
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
+from difflens.core.encodings import encoding_of
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
 from difflens.core.records import TensorInfo
-from difflens.storage.local import File
 
 from ..containers.encodings import EncodedSource
 from ..containers.inner_files import Part
-from ..folders.listing import limits_of
-from ..torch.pieces import Piece, Range, Whole, read_metadata
+from ..folders.listing import neighbour
+from ..folders.together import open_together
+from ..torch.pieces import About, Piece, Range, Whole, read_metadata
 from ..torch.source import TorchSource, refusal_warning
 from ..torch.tensors import ENCODINGS
 from . import source
@@ -36,7 +37,7 @@ _LARGEST_VALUE = 1 << 16
 _MOST_VALUES = 1000
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is this the pickle about a distributed checkpoint?"""
     return head[:1] == b"\x80" and _MARK in head[:80]
 
@@ -72,6 +73,10 @@ class Assembled(NamedTuple):
     checkpoint: Checkpoint
     name: str
     layout: Layout
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Look it up in another process, where the checkpoint is opened once."""
+        return encoding_of, (self.checkpoint, self.name)
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Read, piece after piece, the runs that the range touches."""
@@ -111,13 +116,14 @@ class Checkpoint(EncodedSource):
         self._where = visible(str(file.path))
         self._values: dict[str, str] = {}
         self.metadata = self._values
-        self._files: dict[str, File] = {}
+        self._files: dict[str, ModelFile] = {}
         self._checked: set[tuple[str, Piece]] = set()
         self._pieces: dict[Range, TorchSource] = {}
         self._lock = threading.Lock()
         try:
             about = read_metadata(file)
             self.refused = about.refused
+            self._open_files(about)
             for name, whole in about.tensors.items():
                 self._plan(name, whole)
             for name, place in about.values.items():
@@ -127,6 +133,17 @@ class Checkpoint(EncodedSource):
             raise
         self.refused = sorted(set(self.refused))
         self.warnings += refusal_warning(self.refused)
+
+    def _open_files(self, about: About) -> None:
+        """Open every file that a piece or a value lies in."""
+        pieces = (piece.range for whole in about.tensors.values() for piece in whole.pieces)
+        names = list(dict.fromkeys(each.file for each in (*pieces, *about.values.values())))
+        folder = self.file.path.parent
+        files = open_together(
+            lambda path: neighbour(self.file, path.name), [folder / name for name in names]
+        )
+        self._files = dict(zip(names, files, strict=True))
+        self.opened += files
 
     def piece(self, name: str, piece: Piece) -> TorchSource:
         """Open a piece of a tensor, once, and check it against the metadata."""
@@ -174,10 +191,6 @@ class Checkpoint(EncodedSource):
 
     def _part(self, place: Range) -> Part:
         """Return a range of a file of the folder, once it is known to be there."""
-        if place.file not in self._files:
-            path = self.file.path.parent / place.file
-            self._files[place.file] = File(path, limits_of(self.file))
-            self.opened.append(self._files[place.file])
         file = self._files[place.file]
         if place.begin + place.length > file.size:
             said = f"a piece ends at byte {place.begin + place.length}"
