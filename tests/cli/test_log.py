@@ -21,7 +21,7 @@ def git(tmp_path, monkeypatch, difflens):  # noqa: ARG001  it changes the folder
 
 
 def history(git: Git) -> None:
-    """Commit a base model, a merged LoRA, a cast, a rename and a fine-tune."""
+    """Commit a base model, a merged LoRA, a cast, a rename and noise."""
     source = np.random.default_rng(0)
     model = {
         f"model.layers.{at}.self_attn.q_proj.weight": source.standard_normal((96, 96)) * 0.02
@@ -42,7 +42,7 @@ def history(git: Git) -> None:
     git.commit("moved")
     for name, values in model.items():
         model[name] = values + 0.001 * source.standard_normal((96, 96))
-    save("b.safetensors", "F16", "tuned")
+    save("b.safetensors", "F16", "noise")
 
 
 def test_each_commit_says_what_it_did(git, difflens):
@@ -57,7 +57,7 @@ def test_each_commit_says_what_it_did(git, difflens):
         "~ a rank-8 LoRA merged into q_proj of all 4 layers",
         "+ added: safetensors, 4 tensors (4 F32), 36.9k parameters, 144.0 KiB",
     ]
-    assert "full fine-tune: all 4 tensors changed (relative L2" in lines[0]
+    assert "~ noise without structure added to all 4 tensors (relative L2 4.8e-02)" in lines[0]
 
 
 def test_json_holds_the_whole_of_it(git, difflens):
@@ -68,7 +68,7 @@ def test_json_holds_the_whole_of_it(git, difflens):
     assert [each["kind"] for each in entries] == [
         "changed", "renamed", "changed", "changed", "added",
     ]  # fmt: skip
-    assert [each["subject"] for each in entries] == ["tuned", "moved", "half", "adapter", "base"]
+    assert [each["subject"] for each in entries] == ["noise", "moved", "half", "adapter", "base"]
     assert {each["author"] for each in entries} == {"Ada"}
     assert entries[0]["commit"] == git("rev-parse", "HEAD").strip()
     assert entries[1]["renamed_from"] == "a.safetensors"
@@ -82,7 +82,7 @@ def test_the_log_begins_where_it_is_told_to(git, difflens):
     assert len(difflens("log", "--revision", "HEAD~2", "a.safetensors").lines) == 3
     assert_refused(difflens("log", "--revision", "--all", "b.safetensors"), "cannot be called")
     shown = difflens("log", "b.safetensors", "-n", "1", "-v").lines
-    assert shown[1] == "    Ada: tuned"
+    assert shown[1] == "    Ada: noise"
 
 
 def test_a_commit_that_cannot_be_read_does_not_end_the_log(git, difflens):

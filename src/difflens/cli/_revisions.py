@@ -101,7 +101,7 @@ def _operands(words: list[str], after: int) -> tuple[str | Named, str | Named] |
             return left, path
         return left, Named(revisions[1] or "HEAD", path, from_top=False)
     if len(words) > 2:
-        raise click.UsageError("a diff takes two models")
+        raise click.UsageError(f"unexpected extra argument ({words[2]}): a diff takes two models")
     named = [_named(each) for each in words]
     return (named[0], named[1]) if len(named) == 2 else None
 

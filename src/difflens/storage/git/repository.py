@@ -24,7 +24,8 @@ _SAFE = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never"),  # what is not here is not fetched, and so no helper is run
-    *("-c", "core.bigFileThreshold=1m"),  # git streams what is larger
+    *("-c", "core.bigFileThreshold=1m"),  # git streams what is larger,
+    *("-c", "core.packedGitWindowSize=1m", "-c", "core.packedGitLimit=32m"),  # and maps little
 )
 # These change what git answers or what it runs; `--literal-pathspecs` replaces the last three.
 _ASIDE = frozenset(
