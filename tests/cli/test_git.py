@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from cli.command import run
 from git_repositories import NAME, Git, has_lfs, isolate, weights
 from models.small import arrays, write
 
@@ -74,6 +75,15 @@ def test_git_show_and_log_show_stable_text_and_with_ext_diff_the_summary(ready):
         assert len(lines) == 6
         assert all("sha256=" in line for line in lines)
         assert "difflens a/model" in ready(*words, "--ext-diff")
+
+
+def test_git_by_way_of_difflens_prints_summaries_everywhere(ready):
+    for words in (["show"], ["log", "-p", "-1"], ["diff", "HEAD~1", "HEAD", "--", NAME]):
+        shown = run("git", *words, cwd=ready.folder)
+        assert shown.code == 0
+        assert "3 changed, of 3 tensors" in shown.out
+    assert run("git", "diff", "--exit-code", cwd=ready.folder).code == 0
+    assert run("git", "show", "--nonsense", cwd=ready.folder).code == 128
 
 
 def test_the_difftool_compares_files_and_folders(ready):
@@ -328,6 +338,7 @@ def test_models_of_lfs_are_compared_by_their_real_bytes(lfs, difflens):
 
     assert "3 changed, of 3 tensors" in lfs("diff", "HEAD~1", "HEAD")
     assert "3 changed, of 3 tensors" in lfs("diff", "HEAD~1", "HEAD", GIT_LFS_SKIP_SMUDGE="1")
+    assert "3 changed, of 3 tensors" in run("git", "show", cwd=lfs.folder).out
     assert lfs("log", "-p", "-1").count("sha256=") == 6
     assert difflens("diff", f"HEAD~1:{NAME}", f"HEAD:{NAME}").code == 1
     assert difflens("diff", "HEAD", "--", NAME).code == 0

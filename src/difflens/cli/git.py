@@ -33,6 +33,35 @@ def install(scope: str, uninstall: bool) -> None:
         click.echo(line)
 
 
+def _through(name: str, text: str) -> None:
+    """Add a command of git itself, with what shows models best."""
+
+    @command.command(
+        name=name,
+        help=f"{text}, models of Git LFS read where they lie. All words go to git.",
+        short_help=f"{text}.",
+        context_settings={"ignore_unknown_options": True},
+        add_help_option=False,
+    )
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WORDS]...")
+    def run(words: tuple[str, ...]) -> None:
+        import os
+
+        from difflens.core.errors import GitError
+
+        # The pointers are followed by us: git-lfs would copy every byte through git's memory.
+        settings = os.environ | {"GIT_LFS_SKIP_SMUDGE": "1"}
+        try:
+            os.execvpe("git", ["git", name, "--ext-diff", *words], settings)  # noqa: S606, S607
+        except FileNotFoundError as error:
+            raise GitError("git", "it is not installed") from error
+
+
+_through("diff", "Run `git diff`")
+_through("show", "Run `git show` with summaries instead of lines per tensor")
+_through("log", "Run `git log`, with -p with summaries instead of lines per tensor")
+
+
 @command.command(name="diff-driver", hidden=True)
 @_ALL
 def diff_driver(words: tuple[str, ...]) -> int:
