@@ -58,7 +58,10 @@ def test_a_diff_of_presigned_addresses_shows_no_signature(folder, tmp_path, faul
             for name in "ab"
         ]
         if fault:
-            server.ask("fault", kind=fault, path="/b*", value=418 if fault == "status" else None)
+            value, times = (
+                (418, None) if fault == "status" else (None, 2 if fault == "cut" else None)
+            )
+            server.ask("fault", kind=fault, path="/b*", value=value, times=times)
         code, text = written_by(
             *urls, "-o", "full-json", "--debug", "--allow-http",
             folder=tmp_path / "here", environment={},
