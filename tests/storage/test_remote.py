@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import threading
+import time
 import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -240,6 +241,19 @@ def test_what_two_tasks_read_is_fetched_once(server):
 
     for start, stop in read_ahead(spans, lambda span: [Extent(file, *span)]):
         assert file.read(start, stop) == DATA[start:stop]
+    assert server.asked.total() == 2
+    assert file.segments._live == []
+
+
+def test_what_was_begun_is_fetched_before_it_is_read(server):
+    file = opened(server)
+    file.begin(200_000, 900_000)
+    until = time.monotonic() + 5
+    while server.asked.total() < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert server.asked.total() == 2
+    assert file.read(200_000, 900_000) == DATA[200_000:900_000]
     assert server.asked.total() == 2
     assert file.segments._live == []
 
