@@ -30,8 +30,8 @@
     WIDEN(_mm256_shuffle_epi8(                                                                   \
         _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(p))), SPREAD_BF16))
 
-/* One step of a tally, over the elements that are live. Few blocks hold zeros, so these may take
-   longer: a mask that is counted costs three instructions, one that is added to a vector one. */
+/* One step of a tally, over the elements that are live, as if there were no zeros. Counts stay in
+   vectors: a mask that is counted on its own costs three instructions. */
 #define TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, live)                                 \
     do {                                                                                         \
         __m512i a = _mm512_maskz_loadu_##INTEGER(live, left + i * WIDTH);                        \
@@ -40,69 +40,89 @@
         least_b = _mm512_mask_min_##INTEGER(least_b, live, least_b, b);                          \
         most_a = _mm512_mask_max_##INTEGER(most_a, live, most_a, a);                             \
         most_b = _mm512_mask_max_##INTEGER(most_b, live, most_b, b);                             \
-        top_a = _mm512_max_##UNSIGNED_INTEGER(top_a, a);                                         \
-        top_b = _mm512_max_##UNSIGNED_INTEGER(top_b, b);                                         \
-        MASK a_zero = _mm512_mask_testn_##INTEGER##_mask(live, a, magnitude);                    \
-        MASK b_zero = _mm512_mask_testn_##INTEGER##_mask(live, b, magnitude);                    \
-        MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                    \
+        under_a = _mm512_mask_min_##UNSIGNED_INTEGER(under_a, live, under_a, a);                 \
+        under_b = _mm512_mask_min_##UNSIGNED_INTEGER(under_b, live, under_b, b);                 \
+        above_a = _mm512_max_##UNSIGNED_INTEGER(above_a, a);                                     \
+        above_b = _mm512_max_##UNSIGNED_INTEGER(above_b, b);                                     \
         MASK same = _mm512_mask_cmpeq_##INTEGER##_mask(live, a, b);                              \
-        if (a_zero | b_zero) {                                                                   \
-            zeros_a += _mm_popcnt_u64(a_zero);                                                   \
-            zeros_b += _mm_popcnt_u64(b_zero);                                                   \
-            zero_sign += _mm_popcnt_u64((MASK)(other_sign & a_zero & b_zero));                   \
-            other_sign &= (MASK)~(a_zero | b_zero);                                              \
-        }                                                                                        \
+        MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                    \
         equal = _mm512_mask_add_##INTEGER(equal, same, equal, one);                              \
         flips = _mm512_mask_add_##INTEGER(flips, other_sign, flips, one);                        \
     } while (0)
 
+/* Few blocks of weights hold zeros: those that do are counted once more. */
+#define COUNT_ZEROS_OF(SIGNED, UNSIGNED, rest)                                                   \
+    do {                                                                                         \
+        UNSIGNED zeros_a = 0, zeros_b = 0, zero_sign = 0, no_flips = 0;                          \
+        for (size_t k = 0; k < n; k++) {                                                         \
+            SIGNED a, b;                                                                         \
+            memcpy(&a, left + k * sizeof a, sizeof a);                                           \
+            memcpy(&b, right + k * sizeof b, sizeof b);                                          \
+            UNSIGNED a_zero = (a & rest) == 0, b_zero = (b & rest) == 0;                         \
+            UNSIGNED other_sign = (SIGNED)(a ^ b) < 0;                                           \
+            zeros_a = (UNSIGNED)(zeros_a + a_zero);                                              \
+            zeros_b = (UNSIGNED)(zeros_b + b_zero);                                              \
+            zero_sign = (UNSIGNED)(zero_sign + (other_sign & a_zero & b_zero));                  \
+            no_flips = (UNSIGNED)(no_flips + (other_sign & (a_zero | b_zero)));                  \
+        }                                                                                        \
+        out->zeros[LEFT] = (int64_t)zeros_a;                                                     \
+        out->zeros[RIGHT] = (int64_t)zeros_b;                                                    \
+        out->zero_sign = (int64_t)zero_sign;                                                     \
+        out->sign_flips -= (int64_t)no_flips;                                                    \
+    } while (0)
+
 /* Among the bits of one sign-and-magnitude type the largest negative number is the smallest
    integer, and the smallest number the largest unsigned one: no bits need be turned round. */
-#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, UNSIGNED, INTEGER, UNSIGNED_INTEGER)            \
+#define TALLY_WITH_MASKS(NAME_, WIDTH, MASK, SIGNED, UNSIGNED, INTEGER, UNSIGNED_INTEGER)        \
     TARGET static void NAME(NAME_)(const uint8_t *left, const uint8_t *right, size_t n,          \
                                    struct tally *out)                                            \
     {                                                                                            \
         enum { STEP = 64 / WIDTH };                                                              \
         const SIGNED rest = (SIGNED)(((uint64_t)1 << (WIDTH * 8 - 1)) - 1);                      \
-        const __m512i magnitude = _mm512_set1_##INTEGER(rest), one = _mm512_set1_##INTEGER(1);   \
-        __m512i least_a = magnitude, most_a = _mm512_set1_##INTEGER((SIGNED)~rest);              \
-        __m512i least_b = least_a, most_b = most_a, top_a = _mm512_setzero_si512();              \
-        __m512i top_b = top_a, equal = top_a, flips = top_a;                                     \
-        int64_t zeros_a = 0, zeros_b = 0, zero_sign = 0;                                         \
+        const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_##INTEGER(1);             \
+        __m512i least_a = _mm512_set1_##INTEGER(rest), least_b = least_a;                        \
+        __m512i most_a = _mm512_set1_##INTEGER((SIGNED)~rest), most_b = most_a;                  \
+        __m512i under_a = _mm512_set1_##INTEGER(-1), under_b = under_a;                          \
+        __m512i above_a = zero, above_b = zero, equal = zero, flips = zero;                      \
         size_t i = 0;                                                                            \
         for (; i + STEP <= n; i += STEP)                                                         \
             TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, (MASK)~(MASK)0);                  \
         if (i < n)                                                                               \
             TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER,                                   \
                        (MASK)(((uint64_t)1 << (n - i)) - 1));                                    \
-        *out = (struct tally){.zeros = {zeros_a, zeros_b}, .zero_sign = zero_sign};              \
         SIGNED least[SIDES][STEP], most[SIDES][STEP];                                            \
-        UNSIGNED top[SIDES][STEP], counts[2][STEP];                                              \
+        UNSIGNED under[SIDES][STEP], above[SIDES][STEP], counts[2][STEP];                        \
         memcpy(least[LEFT], &least_a, 64), memcpy(least[RIGHT], &least_b, 64);                   \
         memcpy(most[LEFT], &most_a, 64), memcpy(most[RIGHT], &most_b, 64);                       \
-        memcpy(top[LEFT], &top_a, 64), memcpy(top[RIGHT], &top_b, 64);                           \
+        memcpy(under[LEFT], &under_a, 64), memcpy(under[RIGHT], &under_b, 64);                   \
+        memcpy(above[LEFT], &above_a, 64), memcpy(above[RIGHT], &above_b, 64);                   \
         memcpy(counts[0], &equal, 64), memcpy(counts[1], &flips, 64);                            \
+        *out = (struct tally){0};                                                                \
+        int zeros = 0;                                                                           \
+        for (int side = LEFT; side < SIDES; side++) {                                            \
+            SIGNED low = rest, high = (SIGNED)~rest;                                             \
+            UNSIGNED nearest = (UNSIGNED)-1, farthest = 0;                                       \
+            for (size_t k = 0; k < STEP; k++) {                                                  \
+                low = least[side][k] < low ? least[side][k] : low;                               \
+                high = most[side][k] > high ? most[side][k] : high;                              \
+                nearest = under[side][k] < nearest ? under[side][k] : nearest;                   \
+                farthest = above[side][k] > farthest ? above[side][k] : farthest;                \
+            }                                                                                    \
+            zeros |= low == (SIGNED)~rest || nearest == 0; /* of either sign */                  \
+            out->low[side] = low < 0 ? (SIGNED)(farthest ^ rest) : low;                          \
+            out->high[side] = high < 0 ? (SIGNED)(low ^ rest) : high;                            \
+        }                                                                                        \
         for (size_t k = 0; k < STEP; k++) {                                                      \
             out->bit_equal += (int64_t)counts[0][k];                                             \
             out->sign_flips += (int64_t)counts[1][k];                                            \
         }                                                                                        \
-        for (int side = LEFT; side < SIDES; side++) {                                            \
-            SIGNED low = rest, high = (SIGNED)~rest;                                             \
-            UNSIGNED above = 0;                                                                  \
-            for (size_t k = 0; k < STEP; k++) {                                                  \
-                low = least[side][k] < low ? least[side][k] : low;                               \
-                high = most[side][k] > high ? most[side][k] : high;                              \
-                above = top[side][k] > above ? top[side][k] : above;                             \
-            }                                                                                    \
-            out->low[side] = low < 0 ? (SIGNED)(above ^ rest) : low;                             \
-            out->high[side] = high < 0 ? (SIGNED)(low ^ rest) : high;                            \
-        }                                                                                        \
+        if (zeros) COUNT_ZEROS_OF(SIGNED, UNSIGNED, rest);                                       \
     }
 
 #define OWN_TALLIES                                                                              \
-    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, uint16_t, epi16, epu16)                        \
-    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, uint32_t, epi32, epu32)                        \
-    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, uint64_t, epi64, epu64)
+    TALLY_WITH_MASKS(tally_16, 2, __mmask32, int16_t, uint16_t, epi16, epu16)                        \
+    TALLY_WITH_MASKS(tally_32, 4, __mmask16, int32_t, uint32_t, epi32, epu32)                        \
+    TALLY_WITH_MASKS(tally_64, 8, __mmask8, int64_t, uint64_t, epi64, epu64)
 
 #include "loops.h"
 #else
