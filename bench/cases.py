@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from . import fingerprints
 from .files import ROOT, WIDTH, Files, Pair
 from .timing import Best, Command, best, run
 
@@ -25,7 +26,7 @@ except SystemExit:
 print("imported:", *sorted({"numpy", "scipy"} & set(sys.modules)))
 """
 
-Unit = Literal["x", "s", "MB", "GB/s", "modules"]
+Unit = Literal["x", "of 1", "s", "s/GB", "MB", "GB/s", "modules", "requests", "files"]
 
 
 class Row(NamedTuple):
@@ -337,6 +338,13 @@ def _runs(bench: Bench) -> Iterator[Row]:
     yield Row("run-memory", f"{what}, peak memory of that", most, "MB", 1000)
 
 
+def _remote(name: str, bench: Bench) -> Iterator[Row]:
+    """Yield the rows of a case in remote.py, which needs the records of this file."""
+    from .remote import ROWS
+
+    yield from ROWS[name](bench)
+
+
 CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "help": _help,
     "imports": _imports,
@@ -381,6 +389,15 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "store": _store,
+    "fingerprints": fingerprints.rows,
+    "fingerprint-find": fingerprints.search,
     "runs": _runs,
+    **{
+        name: partial(_remote, name)
+        for name in (
+            *("remote-raw", "remote-link", "remote-cpu", "remote-latency"),
+            *("remote-memory", "remote-tls", "remote-bytes", "remote-shapes"),
+        )
+    },
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

@@ -202,7 +202,26 @@ def _large_tensors(size: int) -> Tensors:
     return {"model.embed_tokens.weight": ("F32", [size // 2 // 4]), **others}
 
 
-def _sharded(folder: Path, tensors: int, size: int) -> None:
+def _row(folder: Path, size: int) -> None:
+    """Write a pair of embeddings, BF16, that differ in one row."""
+    pair, width = pair_in(folder), 1024
+    rows = max(2, size // width // WIDTH["BF16"])
+    header = _flat({"model.embed_tokens.weight": ("BF16", [rows, width])})
+    before, after = _blocks(0, min(rows * width, _BLOCK), "BF16", "BF16")
+    for path in (pair.left, pair.right):
+        with path.open("wb") as file:
+            begin, rest = _write_header(file, header), rows * width
+            while rest:
+                count = min(rest, len(before))
+                file.write(before[:count].data)
+                rest -= count
+            if path is pair.right:
+                file.seek(begin + rows // 2 * width * WIDTH["BF16"])
+                start = rows // 2 * width % len(before)
+                file.write(after[start : start + width].data)
+
+
+def _sharded(folder: Path, tensors: int, size: int, shards: int = SHARDS) -> None:
     """Write two sharded models of sparse files; one tensor in a hundred changed its dtype."""
     pair = pair_in(folder)
     names = [f"model.layers.{i // 512}.mlp.experts.{i % 512}.weight" for i in range(tensors)]
@@ -210,8 +229,8 @@ def _sharded(folder: Path, tensors: int, size: int) -> None:
     for model, other in ((pair.left, "BF16"), (pair.right, "F16")):
         model.mkdir()
         weight_map: dict[str, str] = {}
-        for shard, part in enumerate(_parts(names, SHARDS), 1):
-            path = model / f"model-{shard:05}-of-{SHARDS:05}.safetensors"
+        for shard, part in enumerate(_parts(names, shards), 1):
+            path = model / f"model-{shard:05}-of-{shards:05}.safetensors"
             kinds = {name: (other if name.endswith("99.weight") else "BF16") for name in part}
             header = _flat({name: (dtype, shape) for name, dtype in kinds.items()})
             with path.open("wb") as file:
@@ -346,6 +365,7 @@ _MAKERS: dict[str, Callable[..., None]] = {
     "mixed": _mixed,
     "large": _large,
     "large_full": _large_full,
+    "row": _row,
     "sharded": _sharded,
     "many": _many,
     **{f"change_{kind}": partial(_one_change, kind) for kind in changes.CHANGES},

@@ -60,7 +60,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _figure(figure: float, unit: str) -> str:
-    if unit == "modules":
+    if unit in {"modules", "requests", "files"}:
         return f"{figure:.0f}"
     digits = 0 if unit == "MB" else 4 if figure < 0.1 else 2
-    return f"{figure:.{digits}f}{'' if unit == 'x' else ' ' + unit}"
+    return f"{figure:.{digits}f}{'' if unit in {'x', 'of 1'} else ' ' + unit}"

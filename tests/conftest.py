@@ -25,6 +25,7 @@ FRAMEWORKS = frozenset(
     | {"optax", "psycopg", "pyarrow", "safetensors", "sklearn", "statsmodels", "torch"}
     | {"backports", "bitsandbytes", "coverage", "jsonschema", "linkify_it", "msgpack", "pandas"}
     | {"powerlaw", "prometheus_client", "pymannkendall", "tensorboard", "tensorflow"}
+    | {"blake3", "boto3", "botocore", "cryptography", "huggingface_hub", "moto", "obstore", "ray"}
     | {"tokenizers", "torchmortem", "transformers", "triton", "wandb"}
 )
 

@@ -418,7 +418,7 @@ def packed(tmp_path) -> Path:
 
 def test_a_child_that_crashes_is_one_line(packed):
     model = open_model(packed)
-    os.kill(model._child._pipes.process.pid, signal.SIGSEGV)
+    os.kill(model.child._pipes.process.pid, signal.SIGSEGV)
 
     for _ in range(2):
         with pytest.raises(CorruptFile, match=r"crashed on it \(SIGSEGV\)"):
@@ -429,7 +429,7 @@ def test_a_child_that_crashes_is_one_line(packed):
 
 def test_a_child_that_hangs_is_stopped_by_the_clock(packed):
     model = open_model(packed, limits={"hdf5_seconds": 1})
-    process = model._child._pipes.process
+    process = model.child._pipes.process
     os.kill(process.pid, signal.SIGSTOP)
     began = time.monotonic()
 
@@ -454,7 +454,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path):
 
 def test_the_child_can_open_no_file_and_write_none(packed):
     model = open_model(packed)
-    limits = Path(f"/proc/{model._child._pipes.process.pid}/limits").read_text()
+    limits = Path(f"/proc/{model.child._pipes.process.pid}/limits").read_text()
     model.close()
 
     found = dict(

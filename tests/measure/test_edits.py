@@ -29,7 +29,7 @@ def values(array, dtype="F32"):
     else:
         data = array.astype("<f4").tobytes()
     source = Held(dtype, array.shape, data)
-    return Values(Side(source, source.tensors["w"]))
+    return Values(Side.of(source, source.tensors["w"]))
 
 
 def weights(rows=300, columns=40):

@@ -8,7 +8,7 @@ import pytest
 from difflens.diffs import story as pipeline
 from difflens.diffs.pairing import pair
 from difflens.measure import Scan, Threads, deltas
-from difflens.models.opening import MemorySource
+from difflens.models.opening import InMemory, MemorySource
 
 
 def scanned(left, right, **options) -> Scan:
@@ -87,7 +87,7 @@ def test_what_has_no_partner_is_described_alone():
 
 
 def test_a_reshaped_tensor_is_not_read(monkeypatch):
-    monkeypatch.setattr(MemorySource, "read_into", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(InMemory, "read_into", lambda *_: pytest.fail("it was read"))
 
     delta = pipeline.diff({"w": np.zeros((2, 3))}, {"w": np.zeros((3, 2))})["w"]
 
@@ -141,13 +141,14 @@ def test_deltas_come_in_the_order_of_the_pairs_while_later_ones_are_measured(cut
 
 
 def test_a_fault_while_reading_comes_out_where_it_is_waited_for():
-    class Broken(MemorySource):
-        def read_into(self, name, start, stop, buffer):  # noqa: ARG002
+    class Broken(InMemory):
+        def read_into(self, start, buffer):  # noqa: ARG002
             raise OSError(5, "the disk is gone")
 
     arrays = {"w": np.zeros(10)}
     engine = Threads(2)
-    broken = Broken(arrays)
+    broken = MemorySource(arrays)
+    broken.arrays["w"] = Broken("w", b"")
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(deltas(pair(broken.tensors, broken.tensors), broken, MemorySource(arrays), engine))

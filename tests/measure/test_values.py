@@ -20,7 +20,7 @@ TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, ml_dtypes.float
 
 def values_of(array):
     source = MemorySource({"w": array})
-    return Values(Side(source, source.tensors["w"]))
+    return Values(Side.of(source, source.tensors["w"]))
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda each: np.dtype(each).name)
@@ -79,7 +79,7 @@ def test_two_four_bit_floats_share_a_byte():
             buffer[: stop - start] = bytes([0x21, 0x43, 0x65])[start:stop]
             return stop - start
 
-    values = Values(Side(Packed(), Packed.tensors["w"]))
+    values = Values(Side.of(Packed(), Packed.tensors["w"]))
 
     assert values.array().tolist() == [0.5, 1.0, 1.5, 2.0, 3.0, 4.0]
     assert values.span(3, 5).tolist() == [2.0, 3.0]

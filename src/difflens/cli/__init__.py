@@ -145,6 +145,7 @@ def _run(arguments: list[str]) -> int:
         _say(DifflensError("difflens runs on Linux and macOS", hint="on Windows, use WSL"))
         return EXIT_TROUBLE
     _prepare_streams()
+    _prepare_interrupt()
     _tell_warnings()
     try:
         code = group.main(arguments, prog_name="difflens", standalone_mode=False)
@@ -174,6 +175,19 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal cannot show gets a lookalike or a code
             stream.reconfigure(errors=PLAIN)
+
+
+def _prepare_interrupt() -> None:
+    """Let Ctrl-C end what waits for a server too: threads are waited for otherwise."""
+    import signal
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        if "difflens.storage.interruption" in sys.modules:
+            sys.modules["difflens.storage.places"].end_transfers()
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _tell_warnings() -> None:

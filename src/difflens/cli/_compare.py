@@ -24,7 +24,8 @@ _TELLING = frozenset({"html", "markdown"})
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     """Compare two models with what the user asked for."""
-    from difflens.diffs.story import diff, report
+    from difflens.diffs.fingerprints.story import diff
+    from difflens.diffs.story import report
 
     from ._output import warn
     from ._progress import progress_bar
@@ -37,12 +38,14 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         path=options["path"],
         ignore=options["ignore"],
         threads=options["threads"],
+        engine=options.get("engine"),
         format=options["format"],
         limits=limits_of(options["limits"]),
         shape_only=options["shape_only"],
         always=options["stats"],
         discovery=not options["no_discovery"],
         configs=(options["config_left"], options["config_right"]),
+        exact=options["exact"],
     )
     names = _analyses(options)
     if not names:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ._analyses import chosen
-from ._options import FilePath, direction_option, limits_of, read_policy, with_direction
+from ._options import FileLocation, direction_option, limits_of, read_policy, with_direction
 
 if TYPE_CHECKING:
     from difflens.core.policy import Policy
@@ -53,14 +53,14 @@ def evidence_options(command: Command) -> Command:
             "--checkpoint",
             "checkpoints",
             multiple=True,
-            type=FilePath(),
+            type=FileLocation(),
             metavar="FILE",
             help="Another checkpoint of the run, between LEFT and RIGHT; repeatable.",
         ),
         *_file_options(),
         click.option(
             "--policy",
-            type=FilePath(),
+            type=FileLocation(),
             metavar="FILE",
             help="Thresholds, margins and budgets, TOML; `difflens policy` prints all.",
         ),
@@ -99,7 +99,7 @@ def _file_options() -> list[Callable[[Command], Command]]:
     ]
     lone = [(f"--{name}", name, text) for name, text in _FILES.items()]
     return [
-        click.option(flag, name, type=FilePath(), metavar="FILE", help=text)
+        click.option(flag, name, type=FileLocation(), metavar="FILE", help=text)
         for flag, name, text in (*pairs, *lone)
     ]
 

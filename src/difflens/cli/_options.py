@@ -24,11 +24,13 @@ class FilePath(click.types.StringParamType):
     """A path as the user typed it, which the shell completes; the sources say what is wrong."""
 
     name = "path"
+    has_addresses = False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an address such as `s3://bucket/key` where a file is read."""
+        """Refuse an address such as `s3://bucket/key` where only a path will do."""
         path = super().convert(value, param, ctx)
-        if isinstance(param, click.Argument) and "://" in path and not os.path.lexists(path):
+        is_read = isinstance(param, click.Argument) and not self.has_addresses
+        if is_read and "://" in path and not os.path.lexists(path):
             from difflens.core.addresses import address_error
 
             error = address_error(path)
@@ -46,6 +48,12 @@ class FilePath(click.types.StringParamType):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
+
+
+class FileLocation(FilePath):
+    """A path, or an address such as `s3://bucket/key`, `https://...` or `hf://owner/name`."""
+
+    has_addresses = True
 
 
 class Epsilon(click.FloatRange):
@@ -97,8 +105,27 @@ class Sectioned(click.Command):
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
+def allow_http(command: Command) -> Command:
+    """Add what lets `http://` addresses be read."""
+    return click.option(
+        "--allow-http",
+        is_flag=True,
+        expose_value=False,
+        callback=_allow_http,
+        help="Read http:// addresses too, though nothing protects them on their way.",
+    )(command)
+
+
+def _allow_http(_context: click.Context, _option: click.Parameter, is_allowed: bool) -> None:
+    if is_allowed:
+        from difflens.core.addresses import ALLOW_HTTP
+
+        os.environ[ALLOW_HTTP] = "1"
+
+
 def shared(command: Command) -> Command:
     """Add what every command on files takes."""
+    command = allow_http(command)
     for option in (
         click.option(
             "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."

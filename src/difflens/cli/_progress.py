@@ -6,14 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 _PATIENCE = 0.5  # seconds before a bar is worth the import of rich
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[Bar | None]:
+def progress_bar(total: int = 0) -> Iterator[Bar | None]:
     """Yield a bar that is told the bytes just done; None if no one watches."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
@@ -78,13 +77,3 @@ class Bar:
         """Take it off the screen."""
         if self._bar is not None:
             self._bar.stop()
-
-
-def size_on_disk(path: str) -> int:
-    """Guess how many bytes reading a model will take; 0 if nothing can be said."""
-    where = Path(path)
-    try:
-        files = [where] if where.is_file() else list(where.glob("*.*"))
-        return sum(each.stat().st_size for each in files)
-    except (OSError, ValueError):
-        return 0

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE
-from ._options import FilePath, limits_of, shared
+from ._options import FileLocation, limits_of, shared
 
 if TYPE_CHECKING:
     from difflens.core.records import Inspected
 
 
 @click.command(name="check")
-@click.argument("files", type=FilePath(), nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=FileLocation(), nargs=-1, required=True, metavar="FILE...")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code is the answer.")
 @click.option(
     "-o", "--output", type=click.Choice(["cli", "json"]), default="cli", help="Write text or JSON."
@@ -57,9 +57,9 @@ def _check(path: str, options: dict[str, Any]) -> Inspected:
     from difflens.diffs.inspection import inspect
 
     from ._output import warn
-    from ._progress import progress_bar, size_on_disk
+    from ._progress import progress_bar
 
-    with progress_bar(size_on_disk(path)) as advance:
+    with progress_bar() as advance:
         result = inspect(
             path,
             statistics=True,

@@ -10,14 +10,14 @@ from . import EXIT_DIFFERENT, EXIT_SAME, EXIT_TROUBLE, _say
 from ._analyses import GATES, analysis_flags, chosen, gate_code, sections
 from ._compare import compare, document_flags, rendered, settle_output, show
 from ._evidence import evidence_names, evidence_options, refuse_for_folders
-from ._options import Epsilon, FilePath, Sectioned, shared
+from ._options import Epsilon, FileLocation, Sectioned, shared
 
 if TYPE_CHECKING:
     from difflens.core.records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
-_COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
-    threads limits"""
+_COMPARING = """epsilon path ignore match shape_only exact verify_conversion recursive check format
+    threads engine limits"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -47,8 +47,8 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 
 
 @click.command(name="diff", cls=Sectioned, sections=_sections(), examples=_EXAMPLES)
-@click.argument("left", type=FilePath())
-@click.argument("right", type=FilePath(), required=False)
+@click.argument("left", type=FileLocation())
+@click.argument("right", type=FileLocation(), required=False)
 @click.option(
     "-o",
     "--output",
@@ -85,6 +85,9 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
     "--shape-only", is_flag=True, help="Compare names, shapes and dtypes; read headers only."
 )
 @click.option(
+    "--exact", is_flag=True, help="Of a fingerprint, read the model too, where hashes differ."
+)
+@click.option(
     "--verify-conversion",
     is_flag=True,
     help="Check that both are the same model, in whatever format.",
@@ -94,6 +97,11 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
     "by_magnitude",
     is_flag=True,
     help="List the largest relative change first.",
+)
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Work on threads of this machine, or with ray on the cluster of RAY_ADDRESS.",
 )
 @click.option("--check", is_flag=True, help="Verify the files instead of comparing them.")
 @click.option(
@@ -165,8 +173,7 @@ def is_empty(report: Report) -> bool:
 
 def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     """Compare every model both folders hold, and name those only one holds."""
-    from pathlib import Path
-
+    from difflens.core.addresses import locate
     from difflens.core.errors import DifflensError, ModelError, UnknownFormat
     from difflens.models.folders.listing import model_files
 
@@ -174,7 +181,8 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
 
     if options["output"] in {"html", "markdown"} or options["generate_report"]:
         raise click.UsageError("a report is about one pair: name the two models")
-    names = [set(model_files(left)), set(model_files(right))]
+    sides = locate(left), locate(right)
+    names = [set(model_files(each)) for each in sides]
     if not names[0] | names[1]:
         raise UnknownFormat(left, f"neither it nor {right} holds a model")
     code, compared = EXIT_SAME, 0
@@ -185,7 +193,8 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
             code = max(code, EXIT_DIFFERENT)
             continue
         try:
-            report = compare(str(Path(left) / name), str(Path(right) / name), options)
+            before, after = (str(side if name == "." else side / name) for side in sides)
+            report = compare(before, after, options)
         except ModelError as error:  # the others can still be compared; the exit code tells
             _say(error)
             code = EXIT_TROUBLE

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from ._options import FilePath, limits_of, shared
+from ._options import FileLocation, limits_of, shared
 
 
 @click.command(name="show")
-@click.argument("file", type=FilePath())
+@click.argument("file", type=FileLocation())
 @click.option("--stats", is_flag=True, help="Read every tensor; show mean, std, min and max.")
 @click.option("--health", is_flag=True, help="Read every tensor; show what is wrong with it.")
 @click.option("--stable", is_flag=True, help="Write text that can be diffed, for git's textconv.")
@@ -28,7 +28,7 @@ def command(file: str, **options: Any) -> None:
     from difflens.render.report import inventory
 
     from ._output import emit, view, warn
-    from ._progress import progress_bar, size_on_disk
+    from ._progress import progress_bar
 
     if options["health"]:
         _show_health(file, options)
@@ -36,7 +36,7 @@ def command(file: str, **options: Any) -> None:
     if options["output"] not in {"cli", "json"}:
         raise click.UsageError(f"-o {options['output']} needs --health")
     reads = options["stats"] or options["stable"]
-    with progress_bar(size_on_disk(file)) as advance:
+    with progress_bar() as advance:
         shown = inspect(
             file,
             statistics=reads,
@@ -68,14 +68,14 @@ def _show_health(file: str, options: dict[str, Any]) -> None:
     from difflens.render.training.health import weight_health
 
     from ._output import emit, view, warn
-    from ._progress import progress_bar, size_on_disk
+    from ._progress import progress_bar
 
     for other in ("stats", "stable"):
         if options[other]:
             raise click.UsageError(f"--health and --{other}: name one")
     source = open_model(file, format=options["format"], limits=limits_of(options["limits"]))
     try:
-        with progress_bar(size_on_disk(file)) as advance:
+        with progress_bar(sum(each.size_bytes for each in source.tensors.values())) as advance:
             found = WeightAnalyzer().analyze_weight_distribution(
                 source, threads=options["threads"], progress=advance
             )

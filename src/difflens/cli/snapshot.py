@@ -9,7 +9,7 @@ import click
 
 from difflens.core.errors import EvidenceError
 
-from ._options import MOST_THREADS, FilePath, Threads, limits_of
+from ._options import MOST_THREADS, FileLocation, FilePath, Threads, allow_http, limits_of
 from ._store import emit, opened, result_options, show, store_option, view_of
 
 _OUTPUTS = ("cli", "json", "yaml", "markdown")
@@ -25,7 +25,7 @@ def command() -> None:
 @click.option("--version", required=True, metavar="V", help="What this version is called.")
 @click.option(
     "--weights",
-    type=FilePath(),
+    type=FileLocation(),
     metavar="FILE",
     help="The model: architecture and weights are read from it.",
 )
@@ -81,6 +81,7 @@ def command() -> None:
 @click.option(
     "--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Raise a limit (docs/security)."
 )
+@allow_http
 @store_option
 @result_options(*_OUTPUTS)
 def add(name: str, version: str, **options: Any) -> None:
@@ -100,11 +101,29 @@ def add(name: str, version: str, **options: Any) -> None:
         limits=limits_of(options["limits"]),
         **files,
     )
+    fingerprint = _fingerprint_to_keep(options)
     with opened(options, create=True) as store:
-        store.put(snapshot, replace=options["replace"])
+        store.put(snapshot, replace=options["replace"], fingerprint=fingerprint)
         gone = store.keep(options["keep"], name=name) if options["keep"] else ()
         where = store.where
     show(snapshot, lambda each: snapshot_added(each, where, gone), options)
+
+
+def _fingerprint_to_keep(options: dict[str, Any]) -> Any:
+    """Return the fingerprint of the weights, by which `difflens find` finds them."""
+    from difflens.core.errors import MissingExtra
+
+    from ._fingerprints import read_or_make
+    from ._output import warn
+
+    if not options["weights"]:
+        return None
+    try:
+        limits = limits_of(options["limits"])
+        return read_or_make(options["weights"], None, options["threads"], limits)
+    except MissingExtra as error:
+        warn(f"recorded without a fingerprint, difflens find cannot find it: {error}")
+        return None
 
 
 def _read_files(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
+from .addresses import Location
 from .records import Delta, GraphNode, TensorInfo
 
 Item = TypeVar("Item")
@@ -48,12 +49,32 @@ class TensorSource(Protocol):
 # is asked for each chunk, with `hasattr`: `isinstance` of a protocol takes 30 µs.
 
 
-@runtime_checkable
-class HasPlaces(Protocol):
-    """A source that knows where its tensors lie, so that the kernel can read them by itself."""
+class Encoding(Protocol):
+    """One way to store the bytes of a tensor: a record, which can be sent to another process.
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of the tensor; None unless its bytes are plain there."""
+    It may have two more methods. `place() -> (file, offset) | None` says where its bytes are plain
+    in a file, so that the kernel can read them by itself. `extents(start, stop)` yields the ranges
+    of remote files that some of its bytes are read from, so that they can be fetched ahead.
+    """
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Fill the buffer with the plain bytes from `start` on, and return how many."""
+
+
+class Extent(NamedTuple):
+    """Bytes [start, stop) of a file."""
+
+    file: ModelFile
+    start: int
+    stop: int
+
+
+@runtime_checkable
+class HasEncodings(Protocol):
+    """A source that has a record of each tensor, which reads it without the source."""
+
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored."""
 
 
 @runtime_checkable
@@ -93,7 +114,10 @@ class HasChecksums(Protocol):
 class ModelFile(Protocol):
     """A file, opened once: what a source plug-in gets."""
 
-    path: Path
+    @property
+    def path(self) -> Location:
+        """Where it is: a path on this machine, or an address."""
+
     size: int
 
     def read(self, start: int, stop: int) -> bytes:
@@ -129,7 +153,10 @@ class HasDescriptor(Protocol):
 
 
 class Opener(Protocol):
-    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes."""
+    """A source plug-in, registered with `recognise(head, path) -> bool` on the first bytes.
+
+    The path is a `Location`: its `name` and `suffix` may be asked for, it is not opened by itself.
+    """
 
     def __call__(self, file: ModelFile) -> TensorSource:
         """Open the file: reads its header, no tensor byte."""
@@ -174,8 +201,45 @@ class Values(Protocol):
         """Return elements [start, stop), flat."""
 
 
+class Task(Protocol):
+    """Work that says what it reads; `ahead` is how it gets the parts that it reads in turn."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes at once."""
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield the ranges of remote files that it reads."""
+
+    def with_ahead(self, ahead: Ahead) -> Self:
+        """Return the same task, which fetches its parts ahead by itself."""
+
+
+class Ahead(Protocol):
+    """A way through some items: each says by `extents` what will be read of remote files."""
+
+    def __call__(
+        self, items: Iterable[Item], extents: Callable[[Item], Iterable[Extent]], /
+    ) -> Iterable[Item]:
+        """Yield the items in order."""
+
+
+TaskT = TypeVar("TaskT", bound=Task)
+
+
 class Engine(Protocol):
     """Where work runs: here on threads, elsewhere on a cluster."""
 
+    task_bytes: int  # how much a task should read, so that handing it out costs nothing
+    is_here: bool  # does this process do the work?
+
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Do the work on every item and yield the results in the items' order."""
+
+    def run(
+        self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
+    ) -> Iterator[Result]:
+        """Do the same with tasks, which may read remote files: these are fetched ahead."""
+
+    def close(self) -> None:
+        """Drop what has not begun; the engine may be used again."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 
+from difflens.core.addresses import Location
 from difflens.core.protocols import Engine, HasAliases, HasChecksums, HasRefused, TensorSource
 from difflens.core.records import Inspected, Pair, Stats, Tensor, TensorInfo
-from difflens.measure import Threads, deltas
+from difflens.engines import start_engine
+from difflens.measure import deltas
 from difflens.measure.chunks import Side, steps
-from difflens.measure.pairs import Progress, oddity
+from difflens.measure.pairs import oddity
 from difflens.models.checkpoint import open_checkpoint
 from difflens.models.describe import describe, metadata
-from difflens.models.opening import Model, open_input
+from difflens.models.opening import Model, open_input, place_of
 
 from .pairing import pair
+from .session import Progress
 from .state import StateComparison
 
 
@@ -31,28 +33,37 @@ def inspect(
     """Open a model and look at it alone; `statistics` and `digests` read every byte."""
     name, source = open_input(model, format, limits)
     return inspect_source(
-        name, source, statistics=statistics, digests=digests, threads=threads, progress=progress
+        name,
+        source,
+        place_of(model),
+        statistics=statistics,
+        digests=digests,
+        threads=threads,
+        progress=progress,
     )
 
 
 def inspect_source(
     name: str,
     source: TensorSource,
+    place: Location | None,
     *,
     statistics: bool = False,
     digests: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Inspected:
-    """Look at an open model, which stays open."""
+    """Look at an open model, which stays open; `place` is where its settings lie too."""
     infos = [each.right for each in pair({}, source.tensors) if each.right]
-    engine = Threads(threads)
+    engine = start_engine(None, threads)
     warnings = list(source.warnings)
     stats: list[Stats | None] = [None] * len(infos)
     if statistics:
+        if progress:
+            progress.stage("", sum(each.size_bytes for each in infos))
         lone = (Pair(None, info) for info in infos)
-        for place, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
-            stats[place] = each.stats("right")
+        for at, each in enumerate(deltas(lone, source, source, engine, progress=progress)):
+            stats[at] = each.stats("right")
             warnings.extend(filter(None, [oddity(each)]))
     hashes = list(hash_tensors(infos, source, engine)) if digests else [None] * len(infos)
     engine.close()
@@ -63,7 +74,7 @@ def inspect_source(
     return Inspected(
         describe(name, checkpoint.weights, checkpoint.state_infos),
         tuple(map(Tensor, infos, stats, hashes, (each.name in checkpoint.state for each in infos))),
-        metadata(name, source),
+        metadata(place, source),
         tuple(warnings),
         tuple(source.refused if isinstance(source, HasRefused) else ()),
         dict(source.aliases if isinstance(source, HasAliases) else {}),
@@ -75,13 +86,13 @@ def hash_tensors(
     infos: Iterable[TensorInfo], source: TensorSource, engine: Engine
 ) -> Iterator[str]:
     """Return SHA-256 of each tensor's encoded bytes as hexadecimal text, in order."""
-    return engine.map(partial(_hash_tensor, source), infos)
+    return engine.map(_hash_tensor, (Side.of(source, info) for info in infos))
 
 
-def _hash_tensor(source: TensorSource, info: TensorInfo) -> str:
+def _hash_tensor(side: Side) -> str:
     import hashlib  # 6 ms that only fingerprints need
 
     whole = hashlib.sha256()
-    for part in steps(Side(source, info)):
+    for part in steps(side):
         whole.update(part)
     return whole.hexdigest()

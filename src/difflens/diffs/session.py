@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
-from difflens.core.protocols import TensorSource, WholeMeasure
+from difflens.core.encodings import is_remote
+from difflens.core.protocols import Engine, TensorSource, WholeMeasure
 from difflens.core.records import Delta, Pair
-from difflens.engines.threads import Threads
 from difflens.measure.chunks import Side
 from difflens.measure.pairs import deltas, oddity
 from difflens.measure.resources import one_thread_each
 from difflens.measure.values import Values
+from difflens.measure.wholes import WholePair, measure_whole
 from difflens.models.computed import derived
 
 from .pairing import Pairing
@@ -35,13 +36,15 @@ class Progress(Protocol):
 class Session:
     """Two open models and their pairs; no value is read before somebody asks for one."""
 
+    is_estimated = False  # as it is where a fingerprint stands for a model
+
     def __init__(
         self,
         left: TensorSource,
         right: TensorSource,
         pairing: Pairing,
+        engine: Engine,
         *,
-        threads: int | None = None,
         epsilon: float = 0.0,
         always: bool = False,
         shape_only: bool = False,
@@ -54,13 +57,15 @@ class Session:
         self.progress: Progress | None = None
         self._left, self._right = left, right
         self._pairing = pairing
-        self._engine = Threads(threads)
+        self._engine = engine
         self._always = always
+        # Names of pairs, left and right, that are known to be identical: they are not read.
+        self.proved: Collection[tuple[str, str]] = ()
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Measure the pairs, and yield their deltas in order."""
         if self.shape_only:
-            yield from map(_compare_headers, pairs)
+            yield from map(compare_headers, pairs)
             return
         pairs = list(pairs)
         known = self._ties_and_forms
@@ -89,14 +94,17 @@ class Session:
 
     def values(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Values:
         """Return one tensor's numbers on demand; with its pair, in the layout the pair has."""
+        return Values(self._side(side, name, pair))
+
+    def _side(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Side:
         source = self._left if side == "left" else self._right
         if pair and pair.how.startswith(CONTENT):
             info, recipe = pair.right, pair.right_recipe
             if side == "left":
                 info, recipe = pair.left, pair.left_recipe
             if info and recipe and recipe.base in source.tensors:
-                return Values(Side(derived(source, [(info, recipe)]), info))
-        return Values(Side(source, source.tensors[name]))
+                return Side.of(derived(source, [(info, recipe)]), info)
+        return Side.of(source, source.tensors[name])
 
     def measure_whole(self, kind: type[WholeT], deltas: Iterable[Delta]) -> list[WholeT | None]:
         """Take a measure that needs a pass of its own; None for the pairs that it does not want."""
@@ -104,14 +112,14 @@ class Session:
         places = (
             [] if self.shape_only else [at for at, each in enumerate(deltas) if kind.wants(each)]
         )
-        wanted = [deltas[at] for at in places]
-        sizes = [_size_bytes(each.pair) for each in wanted]
+        wanted = [self._whole_pair(kind, deltas[at].pair) for at in places]
+        sizes = [each.size_bytes for each in wanted]
         stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
         with one_thread_each():
             try:
-                measures = self._engine.map(lambda delta: self._whole_measure(kind, delta), wanted)
+                measures = self._engine.run(measure_whole, wanted, remote=self._is_remote)
                 for at, size, measure in zip(places, sizes, measures, strict=True):
-                    results[at] = measure
+                    (results[at],) = measure
                     if stage:
                         stage(size)
             finally:
@@ -119,11 +127,14 @@ class Session:
         self._confirm()
         return results
 
-    def _whole_measure(self, kind: type[WholeT], delta: Delta) -> WholeT | None:
-        pair = delta.pair
-        before = self.values("left", pair.left.name, pair) if pair.left else None
-        after = self.values("right", pair.right.name, pair) if pair.right else None
-        return kind.of(before, after)
+    def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
+        before = self._side("left", pair.left.name, pair) if pair.left else None
+        after = self._side("right", pair.right.name, pair) if pair.right else None
+        return WholePair((kind,), before, after, self._is_remote)
+
+    @cached_property
+    def _is_remote(self) -> bool:
+        return is_remote(self._left) or is_remote(self._right)
 
     def _confirm(self) -> None:
         self._left.confirm()
@@ -133,11 +144,18 @@ class Session:
     def _ties_and_forms(self) -> dict[Pair, Delta]:
         """Deltas of tied tensors, and of those that a graph holds folded or in part."""
         ties = compare_ties(self.pairs, self._left, self._right, self._engine)
+        ties |= {each: Delta(each, "identical") for each in self.pairs if self._is_proved(each)}
         if self._pairing.graphed is None:
             return ties
         from .pairing.graph_forms import compare_other_forms
 
         return ties | compare_other_forms(self._pairing.graphed, self._left, self._right)
+
+    def _is_proved(self, pair: Pair) -> bool:
+        left, right = pair.left, pair.right
+        if not (self.proved and left and right) or pair.left_recipe or pair.right_recipe:
+            return False
+        return (left.name, right.name) in self.proved
 
     @cached_property
     def _known(self) -> dict[Pair, Delta]:
@@ -158,7 +176,7 @@ class Session:
         )
 
 
-def _compare_headers(pair: Pair) -> Delta:
+def compare_headers(pair: Pair) -> Delta:
     """Tell added, removed, reshaped and recast from merely paired; no tensor byte is read."""
     left, right = pair.left, pair.right
     if left is None or right is None:
@@ -176,7 +194,3 @@ def _without_repeats(pairs: list[Pair], known: Mapping[Pair, Delta]) -> list[Pai
         for each in pairs
         if each.right or each not in known or known[each].pair not in on_the_right
     ]
-
-
-def _size_bytes(pair: Pair) -> int:
-    return sum(info.size_bytes for info in (pair.left, pair.right) if info)

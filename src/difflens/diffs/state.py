@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from difflens.core.protocols import Engine
 from difflens.core.records import SAME, Delta, Pair, TensorInfo
 from difflens.core.state import StatePart
+from difflens.engines import start_engine
 from difflens.measure.chunks import Side as Place
 from difflens.measure.scan import Scan
 from difflens.measure.values import Values
@@ -72,14 +74,14 @@ class StateComparison:
         path: str | None = None,
         ignore: str | None = None,
         *,
-        threads: int | None = None,
+        engine: Engine | None = None,
         shape_only: bool = False,
     ) -> None:
         """Read nothing yet; `path` and `ignore` choose by name, as they do among the weights."""
         self._sides = {"left": left, "right": right}
         self._chooses = name_filter(path, ignore)
         self._filtered = path is not None
-        self._threads = threads
+        self._engine = engine or start_engine()
         self._shape_only = shape_only
         self.progress: Progress | None = None
         self._is_alone = False
@@ -182,14 +184,16 @@ class StateComparison:
             return {}
         return {info.name.removeprefix(part.name): info for info in self._infos(side, part.members)}
 
-    def _session(self, left: Side, right: Side, pairs: list[Pair], **options: bool) -> Session:
+    def _session(
+        self, left: Side, right: Side, pairs: list[Pair], *, always: bool = False
+    ) -> Session:
         session = Session(
             self._sides[left].source,
             self._sides[right].source,
             Pairing(pairs, pairs, by_content=False, graphed=None),
-            threads=self._threads,
+            self._engine,
             shape_only=self._shape_only,
-            **options,
+            always=always,
         )
         session.progress = self.progress
         return session
@@ -202,7 +206,7 @@ class StateComparison:
         for name in wanted[:_MOST_READ] if not self._shape_only else ():
             info = source.tensors[name]
             if info.count == 1 and info.dtype != "C64":
-                value = float(Values(Place(source, info)).array().reshape(-1)[0])
+                value = float(Values(Place.of(source, info)).array().reshape(-1)[0])
                 word = _NUMBERS[part.members[name].slot]
                 found.setdefault(word, []).append(value if isfinite(value) else None)
         return {key: list(dict.fromkeys(values)) for key, values in found.items()}

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from difflens.core.records import Report
+from difflens.engines import start_engine
 from difflens.models.checkpoint import Checkpoint, open_checkpoint
 from difflens.models.computed import derived, nodes_of
 from difflens.models.describe import describe, metadata
-from difflens.models.opening import Model, open_input, resolve_weights
+from difflens.models.opening import Model, open_inputs, place_of, resolve_weights
 
 from .diff import Diff
 from .judge import Tally, judge, row
@@ -21,7 +22,7 @@ from .settings.files import own_files, with_named_configs
 if TYPE_CHECKING:
     from difflens.core.findings import Envelope
     from difflens.core.policy import Policy
-    from difflens.core.protocols import TensorSource
+    from difflens.core.protocols import Engine, TensorSource
 
     from .evidence.records import Evidence
     from .state import StateComparison
@@ -36,6 +37,7 @@ def diff(
     path: str | None = None,
     ignore: str | None = None,
     threads: int | None = None,
+    engine: str | None = None,
     format: str | None = None,  # noqa: A002  the word of the command line
     limits: Mapping[str, int] | None = None,
     shape_only: bool = False,
@@ -50,14 +52,13 @@ def diff(
     the config and the tokenizer beside single files as well, `configs` those that were named.
     """
     # Open.
-    left_name, before = open_input(left, format, limits)
-    right_name, after = open_input(right, format, limits)
-    about = metadata(left_name, before), metadata(right_name, after)
-    files = own_files(left_name, right_name, discovery=discovery)
+    (left_name, before), (right_name, after) = open_inputs((left, right), format, limits)
+    places = place_of(left), place_of(right)
+    about = metadata(places[0], before), metadata(places[1], after)
+    files = own_files(*places, discovery=discovery)
     if any(configs):
-        names = left_name, right_name
-        files = with_named_configs(files, names, configs, limits, discovery=discovery)
-    sides = Beside.of(left_name, before, files[0]), Beside.of(right_name, after, files[1])
+        files = with_named_configs(files, places, configs, limits, discovery=discovery)
+    sides = Beside.of(places[0], before, files[0]), Beside.of(places[1], after, files[1])
     settings = settings_changes(*sides, limits)
     nodes = nodes_of(before), nodes_of(after)
     split = _checkpoints(before, after, path, ignore)
@@ -70,14 +71,9 @@ def diff(
     before = derived(before, ((each.left, each.left_recipe) for each in pairing.pairs))
     after = derived(after, ((each.right, each.right_recipe) for each in pairing.pairs))
 
+    work = start_engine(engine, threads)
     session = Session(
-        before,
-        after,
-        pairing,
-        threads=threads,
-        epsilon=epsilon,
-        always=always,
-        shape_only=shape_only,
+        before, after, pairing, work, epsilon=epsilon, always=always, shape_only=shape_only
     )
     return Diff(
         describe(left_name, before, split[0].state_infos),
@@ -85,19 +81,19 @@ def diff(
         session,
         metadata=settings,
         described={"left": about[0], "right": about[1]},
-        state=_state(split, path, ignore, threads=threads, shape_only=shape_only),
+        state=_state(split, path, ignore, engine=work, shape_only=shape_only),
     )
 
 
 def _state(
-    split: tuple[Checkpoint, Checkpoint], *names: str | None, threads: int | None, shape_only: bool
+    split: tuple[Checkpoint, Checkpoint], *names: str | None, engine: Engine, shape_only: bool
 ) -> StateComparison | None:
     """Return what compares the state beside the weights; None where there is none."""
     if not any(each.may_hold_state for each in split):
         return None
     from .state import StateComparison
 
-    return StateComparison(*split, *names, threads=threads, shape_only=shape_only)
+    return StateComparison(*split, *names, engine=engine, shape_only=shape_only)
 
 
 def _checkpoints(

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from difflens.core.buffers import ThreadBuffers
 from difflens.core.dtypes import bits
+from difflens.core.encodings import encoding_of, extents_of
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
-from difflens.core.protocols import HasDescriptor, TensorSource
+from difflens.core.protocols import Encoding, Extent, HasDescriptor, TensorSource
 from difflens.core.records import TensorInfo
 
 from .kernel import same_bytes, scan, scan_files
@@ -26,10 +27,24 @@ _buffers = ThreadBuffers()
 
 
 class Side(NamedTuple):
-    """One tensor and where its bytes are."""
+    """One tensor: how its bytes are stored, and what its header says."""
 
-    source: TensorSource
+    encoding: Encoding
     info: TensorInfo
+
+    @classmethod
+    def of(cls, source: TensorSource, info: TensorInfo) -> Side:
+        """Look up how the source stores it."""
+        return cls(encoding_of(source, info.name), info)
+
+    def span(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the bytes that hold elements [start, stop): the first, and the one behind."""
+        width = bits(self.info.dtype)
+        return start * width // 8, -(-stop * width // 8)
+
+    def size_of(self, start: int, stop: int) -> int:
+        """Count the bytes of elements [start, stop)."""
+        return (stop - start) * bits(self.info.dtype) // 8
 
 
 class Place(NamedTuple):
@@ -43,7 +58,8 @@ class Place(NamedTuple):
 class Chunk(NamedTuple):
     """Elements [start, stop) of a pair; `right` is None if one side is described alone.
 
-    `always` asks for statistics even where both sides hold the same bytes.
+    `always` asks for statistics even where both sides hold the same bytes. `once` asks for them
+    as well, beside the comparison: for bytes from far away, which should not be read again.
     """
 
     left: Side
@@ -52,10 +68,33 @@ class Chunk(NamedTuple):
     stop: int
     epsilon: float
     always: bool
+    once: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it takes on both sides."""
+        size = self.left.size_of(self.start, self.stop)
+        return size + (self.right.size_of(self.start, self.stop) if self.right else 0)
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield the ranges of remote files that it is read from."""
+        for side in (self.left, self.right):
+            if side:
+                first, last = side.span(self.start, self.stop)
+                yield from extents_of(side.encoding, first, last)
 
 
-def scan_chunk(chunk: Chunk) -> bytes | None:
+class SameBytes(bytes):
+    """The state of a chunk whose bytes are the same on both sides."""
+
+
+State = bytes | None  # None: the same bytes on both sides, and no statistics
+
+
+def scan_chunk(chunk: Chunk) -> State:
     """Fill a state; None if both sides hold the same bytes and nobody asked for more."""
+    if chunk.once:
+        return _scan_once(chunk)
     state = bytearray(STATE.size)
     left, right = chunk.left, chunk.right or chunk.left
     looking = not chunk.always and left.info.dtype == right.info.dtype
@@ -81,10 +120,24 @@ def scan_chunk(chunk: Chunk) -> bytes | None:
     return None if looking else bytes(state)
 
 
+def _scan_once(chunk: Chunk) -> State:
+    """Compare and scan each byte as it comes."""
+    state = bytearray(STATE.size)
+    left, right = chunk.left, chunk.right or chunk.left
+    same = chunk.right is not None and left.info.dtype == right.info.dtype
+    for start in range(chunk.start, chunk.stop, STEP):
+        stop = min(start + STEP, chunk.stop)
+        left_bytes = read(left, start, stop, 0)
+        right_bytes = read(right, start, stop, 1) if chunk.right else left_bytes
+        same = same and same_bytes(left_bytes, right_bytes)
+        scan(left_bytes, right_bytes, left.info.dtype, right.info.dtype, chunk.epsilon, state)
+    return SameBytes(state) if same and not chunk.always else bytes(state)
+
+
 def _place(side: Side, start: int) -> Place | None:
     """Say where the elements lie as plain bytes in a file, if they do."""
     # `isinstance` of the protocols takes 30 µs, and this is asked twice for every chunk.
-    place = side.source.place(side.info.name) if hasattr(side.source, "place") else None
+    place = side.encoding.place() if hasattr(side.encoding, "place") else None
     if place is None or not hasattr(place[0], "hold"):
         return None
     file, offset = place
@@ -142,10 +195,9 @@ def steps(side: Side) -> Iterator[memoryview]:
 
 def read(side: Side, start: int, stop: int, which: int) -> memoryview:
     """Return the bytes of elements [start, stop), good until this thread reads again."""
-    width = bits(side.info.dtype)
-    first, last = start * width // 8, -(-stop * width // 8)
+    first, last = side.span(start, stop)
     view = _buffers.get(which, last - first, STEP * 8)
-    got = side.source.read_into(side.info.name, first, last, view)
+    got = side.encoding.read_into(first, view)
     if got != last - first:
         raise ChangedWhileReading(side.info.name, f"{last - first} bytes expected, {got} came")
     return view

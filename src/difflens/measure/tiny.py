@@ -7,7 +7,7 @@ power of two scales without rounding. So the tensor is read once more, which har
 from __future__ import annotations
 
 from math import frexp, ldexp, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,29 +17,22 @@ from .kernel.layout import STATE
 from .scan import Scan
 from .values import Values
 
-if TYPE_CHECKING:
-    from difflens.core.protocols import TensorSource
-    from difflens.core.records import Pair
-
 _SCALED_TO = 480  # the exponent of the largest value, once scaled: its square is far from infinity
 _MOST = 1000  # the largest power of two by which one step scales
 
 
-def with_tiny_values(scan: Scan, pair: Pair, left: TensorSource, right: TensorSource) -> Scan:
-    """Return the scan with the norms that its own sums lost; the same one if they lost none."""
-    infos = [info for info in (pair.left, pair.right) if info is not None]
-    if not any(info.dtype == "F64" for info in infos):
+def with_tiny_values(scan: Scan, left: Side, right: Side | None) -> Scan:
+    """Return the scan with the norms that its own sums lost; the same one if they lost none.
+
+    `right` is None where one side was described alone.
+    """
+    if "F64" not in (left.info.dtype, right.info.dtype if right else None):
         return scan
     ends = scan.left_min, scan.left_max, scan.right_min, scan.right_max
     sizes = scan.max_abs, *map(abs, ends)
-    before = Values(Side(left, pair.left)) if pair.left else None
-    after = Values(Side(right, pair.right)) if pair.right else None
-    one = before or after
-    if one is None:
-        return scan
     exponent = min(_SCALED_TO - frexp(max(sizes))[1], _MOST + _SCALED_TO)
     move_exponent = min(_SCALED_TO - frexp(scan.max_abs)[1], _MOST + _SCALED_TO)
-    return _rescanned(scan, before or one, after or one, exponent, move_exponent)
+    return _rescanned(scan, Values(left), Values(right or left), exponent, move_exponent)
 
 
 def _rescanned(scan: Scan, left: Values, right: Values, exponent: int, move_exponent: int) -> Scan:

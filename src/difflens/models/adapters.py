@@ -18,10 +18,11 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from difflens.core.once import Call, as_call
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 
-from .computed import ComputedSource, ComputedTensor
+from .computed import ComputedSource, ComputedTensor, sized_encodings
 from .folders.listing import listed
 from .quantised.parts import LONGEST_UNIT, SCALES, Parts, Unfit
 
@@ -85,7 +86,14 @@ def apply_adapter(
         info = adapter.tensors[name]
         tensors[home] = TensorInfo(home, info.dtype, info.shape, info.stored)
     warnings = [f"not applied: {listed(names)}: {reason}" for reason, names in refusals.items()]
-    return MergedModel(base, adapter, tensors, computed, elsewhere=elsewhere, warnings=warnings)
+    made_by = as_call(_apply_again, base, adapter, json.dumps(config))
+    return MergedModel(
+        base, adapter, tensors, computed, elsewhere=elsewhere, warnings=warnings, made_by=made_by
+    )
+
+
+def _apply_again(base: TensorSource, adapter: TensorSource, config: str) -> TensorSource:
+    return apply_adapter(base, adapter, json.loads(config))
 
 
 def adapter_delta(adapter: TensorSource, pair: Pairs, scale: float, first: int, last: int) -> Any:
@@ -114,9 +122,10 @@ class MergedModel(ComputedSource):
         *,
         elsewhere: Mapping[str, tuple[TensorSource, str]],
         warnings: list[str],
+        made_by: Call,
     ) -> None:
         """Wrap both; the warnings of the base are reported with the base."""
-        super().__init__(base, tensors, computed, elsewhere)
+        super().__init__(base, tensors, computed, elsewhere, made_by=made_by)
         self._adapter = adapter
         self.format = adapter.format
         self.metadata = adapter.metadata
@@ -176,7 +185,9 @@ def _merged_weight(
         return merged if lengths is None else _with_lengths(merged, lengths[rows])
 
     info = TensorInfo(home, "F32", stored.shape, f"{stored.dtype} + {kind} rank {rank}")
-    return ComputedTensor(info, across, make)
+    names = pair.down, pair.up, matrices.magnitude
+    parts = [(base, home), *((adapter, name) for name in names if name)]
+    return ComputedTensor(info, across, make, sized_encodings(parts))
 
 
 def _lengths(

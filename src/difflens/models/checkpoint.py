@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from difflens.core.once import Call, as_call
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 
@@ -57,3 +58,11 @@ class _Weights(WrappedSource):
             for name, other in self.aliases.items()
             if name in self.tensors and other in self.tensors
         }
+
+    def __reduce__(self) -> Call:
+        """Take it apart again in another process."""
+        return as_call(_weights_in, self._source)
+
+
+def _weights_in(source: TensorSource) -> TensorSource:
+    return open_checkpoint(source).weights

@@ -13,17 +13,20 @@ import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from difflens.core.dtypes import bits
+from difflens.core.encodings import encoding_of, extents_of
+from difflens.core.once import Call, as_call
 from difflens.core.protocols import (
+    Encoding,
+    Extent,
     HasAliases,
     HasChecksums,
     HasNodes,
     HasRefused,
-    ModelFile,
     TensorSource,
 )
 from difflens.core.records import GraphNode, Recipe, TensorInfo
@@ -35,6 +38,7 @@ _AT_ONCE = min(_THREADS, 8)  # strips computed at once; each needs several times
 _WIDTH = 4
 _TURNED_STRIP = 32 * 1024**2  # bytes of a transposed tensor that are computed at a time
 _MOST_TURNED = 2
+_MOST_ANNOUNCED = 64 * 1024**2  # bytes of a tensor that are fetched ahead all at once
 _NUMPY = {"F32": "<f4", "F64": "<f8", "F16": "<f2"}
 
 
@@ -59,9 +63,9 @@ class WrappedSource:
         """Fill the buffer with bytes [start, stop) of the tensor and return how many."""
         return self._source.read_into(name, start, stop, buffer)
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of a tensor; None unless its bytes are plain there."""
-        return self._source.place(name) if hasattr(self._source, "place") else None
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored."""
+        return encoding_of(self._source, name)
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the files are not the ones that were opened."""
@@ -88,16 +92,50 @@ class BorrowedSource(WrappedSource):
     def close(self) -> None:
         """Leave it open."""
 
+    def __reduce__(self) -> Call:
+        """Borrow the same model in another process."""
+        return as_call(BorrowedSource, self._source)
+
 
 class ComputedTensor(NamedTuple):
     """A tensor of F32 and the function that computes its elements [first, last).
 
-    `first` is a multiple of `unit`; so is `last`, unless it is the end of the tensor.
+    `first` is a multiple of `unit`; so is `last`, unless it is the end of the tensor. `parts` are
+    the encodings of the tensors that it is computed from, with their sizes.
     """
 
     info: TensorInfo
     unit: int
     make: Callable[[int, int], Any]
+    parts: tuple[tuple[Encoding, int], ...] = ()
+
+
+def sized_encodings(
+    tensors: Iterable[tuple[TensorSource, str]],
+) -> tuple[tuple[Encoding, int], ...]:
+    """Return the encodings of some tensors of several sources, with their sizes."""
+    return tuple(
+        (encoding_of(source, name), source.tensors[name].size_bytes) for source, name in tensors
+    )
+
+
+class Computed(NamedTuple):
+    """The encoding of a tensor that its source computes."""
+
+    source: ComputedSource
+    name: str
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Compute the strips that the range touches."""
+        return self.source.read_into(self.name, start, start + len(buffer), buffer)
+
+    def extents(self, start: int, stop: int) -> Iterator[Extent]:
+        """Announce the parts with the beginning, if they are small: they are read in any order."""
+        del stop
+        parts = self.source.parts(self.name) if start == 0 else ()
+        if sum(size for _, size in parts) <= _MOST_ANNOUNCED:
+            for part, size in parts:
+                yield from extents_of(part, 0, size)
 
 
 class ComputedSource(WrappedSource):
@@ -109,9 +147,15 @@ class ComputedSource(WrappedSource):
         tensors: Mapping[str, TensorInfo],
         computed: Mapping[str, ComputedTensor],
         elsewhere: Mapping[str, tuple[TensorSource, str]] | None = None,
+        *,
+        made_by: Call,
     ) -> None:
-        """Wrap a source; a tensor that is in neither mapping is read from it unchanged."""
+        """Wrap a source; a tensor that is in neither mapping is read from it unchanged.
+
+        `made_by` is the call that makes it again in another process.
+        """
         super().__init__(source)
+        self._made_by = made_by
         self.tensors = tensors
         self._computed = computed
         self._elsewhere = elsewhere or {}
@@ -132,12 +176,19 @@ class ComputedSource(WrappedSource):
             done += len(part)
         return done
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of a stored tensor; None for a computed one."""
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored, or that it is computed."""
         if name in self._computed:
-            return None
-        source, name = self._elsewhere.get(name, (self._source, name))
-        return source.place(name) if hasattr(source, "place") else None
+            return Computed(self, name)
+        return encoding_of(*self._elsewhere.get(name, (self._source, name)))
+
+    def parts(self, name: str) -> tuple[tuple[Encoding, int], ...]:
+        """Return the encodings of what a tensor is computed from, with their sizes."""
+        return self._computed[name].parts
+
+    def __reduce__(self) -> Call:
+        """Make it again in another process."""
+        return self._made_by
 
     def _strip(self, tensor: ComputedTensor, element: int) -> tuple[int, memoryview]:
         """Return the first element of the strip that holds an element, and the strip."""
@@ -169,8 +220,13 @@ class PieceCache:
         """Set how many pieces stay in memory, and how many are computed at the same time."""
         self._most = most
         self._lock = threading.Lock()
+        self._at_once = at_once
         self._few = threading.Semaphore(at_once)
         self._pieces: OrderedDict[tuple[Any, ...], _Piece] = OrderedDict()
+
+    def __reduce__(self) -> Call:
+        """Share one per size in another process."""
+        return as_call(PieceCache, self._most, self._at_once)
 
     def get(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return the piece with that key; compute it if it is not in the cache."""
@@ -202,50 +258,65 @@ class Derived(WrappedSource):
     ) -> None:
         """Wrap a source; `recipes` has the header and the recipe of each derived tensor."""
         super().__init__(source)
-        self._recipes = {name: recipe for name, (_, recipe) in recipes.items()}
         strips = PieceCache(_MOST_TURNED, at_once=1)
-        self._rows = {name: _Rows(source, recipe, strips) for name, recipe in self._recipes.items()}
+        self._derived: dict[str, Encoding] = {}
+        for name, (info, recipe) in recipes.items():
+            base = source.tensors[recipe.base]
+            rows = Rearranged(encoding_of(source, recipe.base), base, recipe, strips)
+            shifted = Shifted(rows, base.dtype, info.dtype, recipe.add)
+            self._derived[name] = shifted if recipe.add else rows
         made = {name: info for name, (info, _) in recipes.items()}
         self.tensors = {**source.tensors, **made}
 
     def read_into(self, name: str, start: int, stop: int, buffer: memoryview) -> int:
         """Fill the buffer with bytes [start, stop) of the tensor, derived or stored."""
-        recipe = self._recipes.get(name)
-        if recipe is None:
-            return self._source.read_into(name, start, stop, buffer)
-        if recipe.add:
-            return self._read_shifted(name, recipe, start, stop, buffer)
-        return self._rows[name].read_into(start, stop, buffer)
+        if name in self._derived:
+            return self._derived[name].read_into(start, buffer[: stop - start])
+        return self._source.read_into(name, start, stop, buffer)
 
-    def _read_shifted(
-        self, name: str, recipe: Recipe, start: int, stop: int, buffer: memoryview
-    ) -> int:
-        """Add a constant, in the type of the derived tensor; gains of norms need it."""
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored or derived."""
+        return self._derived.get(name) or super().encoding(name)
+
+
+class Shifted(NamedTuple):
+    """A constant added in the type of the derived tensor; gains of norms need it."""
+
+    rows: Rearranged
+    base: str
+    made: str
+    add: float
+
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Add it to the numbers that the range touches."""
         import ml_dtypes
         import numpy as np
 
         kinds = {"BF16": ml_dtypes.bfloat16, **_NUMPY}
-        base, made = self._source.tensors[recipe.base].dtype, self.tensors[name].dtype
-        width, old = bits(made) // 8, bits(base) // 8
-        first, last = start // width, -(-stop // width)
+        width, old = bits(self.made) // 8, bits(self.base) // 8
+        first, last = start // width, -(-(start + len(buffer)) // width)
         stored = bytearray((last - first) * old)
-        self._rows[name].read_into(first * old, last * old, memoryview(stored))
-        values: Any = np.frombuffer(stored, kinds[base]).astype(kinds[made])
-        shifted = (values + np.asarray(recipe.add, kinds[made])).tobytes()
-        buffer[: stop - start] = shifted[start - first * width : stop - first * width]
-        return stop - start
+        self.rows.read_into(first * old, memoryview(stored))
+        values: Any = np.frombuffer(stored, kinds[self.base]).astype(kinds[self.made])
+        shifted = (values + np.asarray(self.add, kinds[self.made])).tobytes()
+        buffer[:] = shifted[start - first * width :][: len(buffer)]
+        return len(buffer)
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and offset of a stored tensor; None for a derived one."""
-        return None if name in self._recipes else super().place(name)
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the ranges of the stored numbers."""
+        width, old = bits(self.made) // 8, bits(self.base) // 8
+        return extents_of(self.rows, start // width * old, -(-stop // width) * old)
 
 
-class _Rows:
+class Rearranged:
     """The bytes of a stored tensor with its rows in the order of a recipe, or transposed."""
 
-    def __init__(self, source: TensorSource, recipe: Recipe, strips: PieceCache) -> None:
-        base = source.tensors[recipe.base]
-        self._source, self._base = source, recipe.base
+    def __init__(
+        self, stored: Encoding, base: TensorInfo, recipe: Recipe, strips: PieceCache
+    ) -> None:
+        """Plan the rows; nothing is read."""
+        self._stored = stored
+        self._made_of = stored, base, recipe, strips
         self._length = recipe.length or (base.shape[0] if base.shape else 1)
         self._size = base.size_bytes // self._length if self._length else 0
         self._width = bits(base.dtype) // 8
@@ -253,6 +324,10 @@ class _Rows:
         self._spans = recipe.rows or ((0, self._across if recipe.transposed else self._length),)
         self._ends = list(accumulate(count * self._row_bytes for _, count in self._spans))
         self._strips = strips
+
+    def __reduce__(self) -> Call:
+        """Make it once in another process."""
+        return as_call(Rearranged, *self._made_of)
 
     @property
     def _across(self) -> int:
@@ -262,21 +337,35 @@ class _Rows:
     def _row_bytes(self) -> int:
         return self._length * self._width if self._transposed else self._size
 
-    def read_into(self, start: int, stop: int, buffer: memoryview) -> int:
+    def read_into(self, start: int, buffer: memoryview) -> int:
+        """Read the rows that the range touches, run by run."""
         done = 0
-        while start + done < stop:
-            place = start + done
-            at = bisect_right(self._ends, place)
+        for place, size in self._runs(start, start + len(buffer)):
+            self._read(place, size, buffer[done : done + size])
+            done += size
+        return done
+
+    def extents(self, start: int, stop: int) -> Iterator[Extent]:
+        """Yield the ranges of the rows; a transposed tensor is announced with its beginning."""
+        if not self._transposed:
+            for place, size in self._runs(start, stop):
+                yield from extents_of(self._stored, place, place + size)
+        elif start == 0 and self._length * self._size <= _MOST_ANNOUNCED:
+            yield from extents_of(self._stored, 0, self._length * self._size)
+
+    def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the place and the size of each run of rows, in the layout before any reordering."""
+        while start < stop:
+            at = bisect_right(self._ends, start)
             first, count = self._spans[at]
             begin = self._ends[at] - count * self._row_bytes
-            some = min(stop, self._ends[at]) - place
-            self._read(first * self._row_bytes + place - begin, some, buffer[done : done + some])
-            done += some
-        return done
+            size = min(stop, self._ends[at]) - start
+            yield first * self._row_bytes + start - begin, size
+            start += size
 
     def _read(self, start: int, size: int, buffer: memoryview) -> None:
         if not self._transposed:
-            self._source.read_into(self._base, start, start + size, buffer)
+            self._stored.read_into(start, buffer)
             return
         done = 0
         while done < size:
@@ -298,9 +387,8 @@ class _Rows:
             pieces = np.empty((self._length, (last - first) * self._width), np.uint8)
             for line in range(self._length):
                 begin = line * self._size + first * self._width
-                view = memoryview(pieces[line])
-                self._source.read_into(self._base, begin, begin + len(view), view)
+                self._stored.read_into(begin, memoryview(pieces[line]))
             turned = pieces.reshape(self._length, last - first, self._width).transpose(1, 0, 2)
             return turned.tobytes()
 
-        return first * self._row_bytes, self._strips.get((self._base, first), make)
+        return first * self._row_bytes, self._strips.get((self._stored, first), make)

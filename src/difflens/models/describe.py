@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from contextlib import closing
 
+from difflens.core.addresses import Location
+from difflens.core.errors import ModelError
 from difflens.core.protocols import TensorSource
 from difflens.core.records import ModelInfo, TensorInfo
+from difflens.storage.places import open_small
 
 from .folders.listing import describe_folder_files
+from .folders.together import read_together
 
 # What is shown for a model without a path.
 IN_MEMORY = "(in memory)"
@@ -20,6 +23,7 @@ WITHOUT_PATH = frozenset({IN_MEMORY, ALREADY_OPEN})
 
 _LARGEST_SETTINGS = 1_000_000  # bytes; a settings file is read key by key, others are hashed
 _LARGEST_HASHED = 256_000_000  # bytes; of a larger file only the size is compared
+_STEP = 1 << 20
 
 
 def describe(path: str, source: TensorSource, state: Iterable[TensorInfo] = ()) -> ModelInfo:
@@ -38,25 +42,25 @@ def describe(path: str, source: TensorSource, state: Iterable[TensorInfo] = ()) 
     )
 
 
-def metadata(path: str, source: TensorSource) -> dict[str, str]:
+def metadata(place: str | Location | None, source: TensorSource) -> dict[str, str]:
     """Gather the metadata in the file, and the settings in its folder."""
-    return {**source.metadata, **({} if path in WITHOUT_PATH else describe_settings(path))}
+    return {**source.metadata, **({} if place is None else describe_settings(place))}
 
 
-def describe_settings(path: str) -> dict[str, str]:
+def describe_settings(path: str | Location) -> dict[str, str]:
     """Describe the settings and tokenizer files of a folder: key by key, or by size and hash.
 
     The result is empty for a single file: what else lies in its folder may be another model's.
     """
-    if not os.path.isdir(path):  # noqa: PTH112  a path that is not text must not raise here
-        return {}
     settings: dict[str, str] = {}
-    for name, file in sorted(describe_folder_files(path).items()):
+    files = describe_folder_files(path)
+    read_together(files.values())
+    for name, file in sorted(files.items()):
         settings.update(describe_file(name, file))
     return settings
 
 
-def describe_file(name: str, file: Path) -> dict[str, str]:
+def describe_file(name: str, file: Location) -> dict[str, str]:
     """Describe one such file: a settings file key by key, any other by size and hash."""
     settings = _settings(file) if name.endswith("config.json") else None
     if settings is None:
@@ -64,27 +68,30 @@ def describe_file(name: str, file: Path) -> dict[str, str]:
     return {f"{name}: {key}": value for key, value in settings.items()}
 
 
-def _settings(file: Path) -> dict[str, str] | None:
+def _settings(path: Location) -> dict[str, str] | None:
     """Read the top-level keys of a JSON object; None if the file holds something else."""
     try:
-        if file.stat().st_size > _LARGEST_SETTINGS:
-            return None
-        parsed = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        with closing(open_small(path)) as file:
+            if file.size > _LARGEST_SETTINGS:
+                return None
+            parsed = json.loads(file.read(0, file.size))
+    except (ModelError, ValueError, RecursionError):
         return None
     if not isinstance(parsed, dict):
         return None
     return {str(key): json.dumps(value, sort_keys=True) for key, value in parsed.items()}
 
 
-def _fingerprint(file: Path) -> str:
+def _fingerprint(path: Location) -> str:
     import hashlib  # 3 ms that most diffs need not pay
 
     try:
-        if file.stat().st_size > _LARGEST_HASHED:
-            return f"{file.stat().st_size} bytes"
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return f"{file.stat().st_size} bytes, sha256 {digest[:16]}"
-    except OSError as error:
-        return f"unreadable: {error.strerror}"
+        with closing(open_small(path)) as file:
+            if file.size > _LARGEST_HASHED:
+                return f"{file.size} bytes"
+            digest = hashlib.sha256()
+            for start in range(0, file.size, _STEP):
+                digest.update(file.read(start, min(start + _STEP, file.size)))
+            return f"{file.size} bytes, sha256 {digest.hexdigest()[:16]}"
+    except ModelError as error:
+        return f"unreadable: {error.reason}"

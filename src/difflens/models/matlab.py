@@ -12,7 +12,7 @@ from typing import NamedTuple
 from difflens.core.errors import INCOMPLETE, CorruptFile, LimitExceeded
 from difflens.core.protocols import ModelFile
 
-from .containers.inner_files import Deflate, Part, Unpacked
+from .containers.inner_files import Deflating, Part, Unpacked
 
 MATRIX, COMPRESSED = 14, 15
 
@@ -101,9 +101,7 @@ class Elements:
         packed = Part(self.file, element.start, element.length)
         about = f"the packed element at byte {element.start}"
 
-        def begin() -> Deflate:
-            return Deflate(packed, 15, about)
-
+        begin = Deflating(packed, 15, about)
         tag = begin().more(8)
         if len(tag) < 8:
             raise CorruptFile(self.where, f"{about} holds {len(tag)} bytes, a tag takes 8")

@@ -2,8 +2,8 @@
 
 import json
 import re
-from pathlib import Path
 
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile, ModelError, UnknownFormat
 from difflens.core.escape import for_terminal, visible
 
@@ -42,7 +42,7 @@ _ONNX = re.compile(rb"\x08[\x01-\x14][\x12\x1a\x22\x3a]", re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
-def refusal(head: bytes, path: Path, size: int) -> ModelError | None:
+def refusal(head: bytes, path: Location, size: int) -> ModelError | None:
     """Return the error to raise if these first bytes are certainly not a model."""
     where = visible(str(path))
     if not size:

@@ -10,7 +10,7 @@ from difflens.core.dtypes import BITS
 from difflens.core.errors import DifflensError
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
-from difflens.models.containers.encodings import EncodedSource
+from difflens.models.containers.encodings import EncodedSource, Straight
 from difflens.models.formats import open_file
 
 from .fields import Fields, number, text
@@ -78,8 +78,11 @@ def _places(source: TensorSource) -> tuple[tuple[TensorInfo, int], ...] | None:
         return None
     tensors = []
     for name, info in source.tensors.items():
-        place = source.place(name)
-        if place is None or place[0] is not source.file or info.stored:
+        encoding = source.encoding(name)
+        if not isinstance(encoding, Straight) or info.stored:
+            return None
+        place = encoding.place()
+        if place[0] is not source.file:
             return None
         tensors.append((TensorInfo(name, info.dtype, info.shape), place[1]))
     return tuple(tensors)

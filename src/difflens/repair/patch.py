@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from difflens.core.addresses import Address
 from difflens.core.errors import PatchError
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
@@ -87,7 +88,7 @@ def apply_patch(
     complete whatever happens.
     """
     if path is None:
-        if isinstance(base, (str, PathLike, TensorSource)):
+        if isinstance(base, (str, PathLike, Address, TensorSource)):
             raise PatchError(patch, "there is no path to write to")
         with _opened(patch, limits) as file:
             _check_direction(file, reverse=reverse)

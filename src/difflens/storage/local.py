@@ -18,6 +18,7 @@ from difflens.core.addresses import address_error
 from difflens.core.errors import ChangedWhileReading, UnknownName, UnreadableFile
 from difflens.core.escape import visible
 from difflens.core.limits import DEFAULTS
+from difflens.core.once import Call, as_call
 
 MOST_OPEN = 64
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: opening a pipe must not wait
@@ -131,6 +132,15 @@ class _Pool:
         return True
 
 
+def _open_again(
+    absolute: str, shown: str, identity: Identity, limits: tuple[tuple[str, int], ...]
+) -> "File":
+    file = File(Path(absolute), dict(limits))
+    file.path = Path(shown)
+    file.expect(identity)
+    return file
+
+
 class File:
     """A regular file, opened for reading; a source plug-in gets one."""
 
@@ -147,6 +157,24 @@ class File:
             raise unreadable(path, error) from error
         self._open()
         self.size = self._identity[2] if self._identity else 0
+
+    def __reduce__(self) -> Call:
+        """Open it once in another process, where it must be the same file."""
+        limits = tuple(sorted(self._limits.items()))
+        return as_call(_open_again, self._absolute, str(self.path), self._identity, limits)
+
+    def expect(self, identity: Identity) -> None:
+        """Raise `ChangedWhileReading` if it is not the file that another process opened."""
+        here = self._identity
+        if here and here[0] != identity[0]:  # another machine has other numbers for the same file
+            identity = *here[:2], *identity[2:]
+        self._identity = identity
+        self.confirm()
+
+    @property
+    def content_key(self) -> Identity | None:
+        """What only the same file has: two names may lead to it."""
+        return self._identity
 
     def last_used(self) -> int:
         """Return when it was last read, on the clock of the pool."""

@@ -200,7 +200,7 @@ def _optimizer(model: Arrays, random: Generator) -> Optimizer:
     source = MemorySource(arrays)
     moments: dict[int, dict[str, Any]] = {
         index: {
-            key: Values(Place(source, source.tensors[f"{index}.{key}"]))
+            key: Values(Place.of(source, source.tensors[f"{index}.{key}"]))
             for key in ("exp_avg", "exp_avg_sq")
         }
         | {"step": 100.0}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import hypot, isfinite, log, sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from difflens.core.addresses import Address, locate
 from difflens.core.dtypes import OPAQUE
 from difflens.core.findings import Missing
 from difflens.core.protocols import TensorSource
@@ -21,7 +21,7 @@ from difflens.measure.chunks import Side
 from difflens.measure.values import Values
 from difflens.models.anatomy.roles import is_parameter
 from difflens.models.describe import WITHOUT_PATH
-from difflens.models.opening import Model, open_input
+from difflens.models.opening import Model, open_input, place_of
 from difflens.stats.moments import Moments
 
 from .records.snapshots import TensorSummary, WeightsSummary
@@ -46,7 +46,9 @@ def summarise_weights(
 ) -> SummarisedModel:
     """Read every byte of a model once for its moments, once for its fingerprints, and sample it."""
     name, source = open_input(model, None, limits)
-    found = inspect_source(name, source, statistics=True, digests=True, threads=threads)
+    found = inspect_source(
+        name, source, place_of(model), statistics=True, digests=True, threads=threads
+    )
     counted = [
         each for each in found.tensors if not each.is_state and _counts(each.info) and each.stats
     ]
@@ -76,7 +78,10 @@ def summarise_weights(
 
 def _place(path: str) -> str:
     """Return a path that still leads there from another folder."""
-    return path if path in WITHOUT_PATH else str(Path(path).absolute())
+    place = locate(path)
+    if path in WITHOUT_PATH or isinstance(place, Address):
+        return path
+    return str(place.absolute())
 
 
 def fingerprint(model: Model, *, threads: int | None = None) -> str | None:
@@ -151,7 +156,7 @@ def _sample(source: TensorSource, infos: list[TensorInfo]) -> tuple[NDArray[Any]
     random = np.random.default_rng(SEED)
     parts = [np.empty(0, np.float32)]
     for info in infos:
-        for piece in Values(Side(source, info)).pieces():
+        for piece in Values(Side.of(source, info)).pieces():
             if stretch > 1:
                 starts = np.arange(0, len(piece), stretch)
                 drawn = starts + random.integers(0, stretch, len(starts))

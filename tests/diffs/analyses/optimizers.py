@@ -21,7 +21,7 @@ def adam_state(
     arrays = {f"{at}.{key}": each for at, pair in enumerate(moments)
               for key, each in zip(("exp_avg", "exp_avg_sq"), pair, strict=True)}  # fmt: skip
     source = MemorySource(arrays)
-    held = {at: {key: Values(Side(source, source.tensors[f"{at}.{key}"]))
+    held = {at: {key: Values(Side.of(source, source.tensors[f"{at}.{key}"]))
                  for key in ("exp_avg", "exp_avg_sq")} | {"step": step}
             for at in range(len(moments))}  # fmt: skip
     group = {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0,

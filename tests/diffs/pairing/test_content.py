@@ -13,7 +13,7 @@ from difflens.diffs import story as pipeline
 from difflens.diffs.pairing import content
 from difflens.measure import Threads, deltas
 from difflens.measure.scan import Scan
-from difflens.models.opening import MemorySource
+from difflens.models.opening import InMemory, MemorySource
 
 
 def random(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
@@ -174,11 +174,9 @@ def test_exact_matching_and_headers_alone_never_look_inside():
 
 def test_nothing_is_read_until_somebody_looks_and_leftovers_only_for_leftovers(monkeypatch):
     read = []
-    kept = MemorySource.read_into
+    kept = InMemory.read_into
     monkeypatch.setattr(
-        MemorySource,
-        "read_into",
-        lambda self, name, *rest: read.append(name) or kept(self, name, *rest),
+        InMemory, "read_into", lambda self, *rest: read.append(self.name) or kept(self, *rest)
     )
     diff = pipeline.diff({"w": random(20), "a": random(32)}, {"w": random(20), "b": random(32)})
     assert read == []

@@ -261,11 +261,11 @@ def test_it_says_where_a_tensor_lies_unless_it_must_be_decoded(tmp_path):
     path = write(tmp_path / "m.gguf", tensors)
     model = open_model(path)
 
-    file, begin = model.place("plain")
+    file, begin = model.encoding("plain").place()
 
     assert file.path == path
     assert file.read(begin, begin + 32) == array.tobytes()
-    assert model.place("blocks") is None
+    assert not hasattr(model.encoding("blocks"), "place")
     model.close()
 
 

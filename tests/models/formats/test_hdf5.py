@@ -378,11 +378,11 @@ def test_contiguous_tensors_need_no_child_after_opening(tmp_path):
         file.create_dataset("w", data=np.arange(9.0), compression="gzip")
     packed = open_model(tmp_path / "z.h5")
 
-    assert plain._child._pipes.process.returncode is not None
-    assert packed._child._pipes.process.poll() is None
+    assert plain.child._pipes.process.returncode is not None
+    assert packed.child._pipes.process.poll() is None
     packed.close()
     plain.close()
-    assert packed._child._pipes.process.returncode is not None
+    assert packed.child._pipes.process.returncode is not None
     with pytest.raises(DifflensError, match="has ended"):
         packed.read_into("w", 0, 8, memoryview(bytearray(8)))
 
@@ -391,7 +391,7 @@ def test_a_model_nobody_closed_ends_its_child(tmp_path):
     with h5py.File(tmp_path / "z.h5", "w") as file:
         file.create_dataset("w", data=np.arange(9.0), compression="gzip")
     model = open_model(tmp_path / "z.h5")
-    process = model._child._pipes.process
+    process = model.child._pipes.process
 
     del model
 
@@ -404,7 +404,7 @@ def test_the_child_ends_when_the_parent_is_gone(tmp_path):
     code = (
         "import os, sys; from difflens.models.formats import open_model; "
         f"model = open_model({str(tmp_path / 'z.h5')!r}); "
-        "print(model._child._pipes.process.pid, flush=True); os._exit(0)"
+        "print(model.child._pipes.process.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30

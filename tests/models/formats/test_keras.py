@@ -106,10 +106,10 @@ def test_a_stored_tensor_lies_where_it_is_said_to(tmp_path):
     path = pack(tmp_path / "m.keras", weights_of(a=array, z=array))
     model = open_model(path)
 
-    file, offset = model.place("a")
+    file, offset = model.encoding("a").place()
 
     assert file.read(offset, offset + array.nbytes) == array.tobytes()
-    assert model.place("z") is None
+    assert not hasattr(model.encoding("z"), "place")
     model.close()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
+from difflens.core.addresses import Address, Location, locate
 from difflens.core.errors import EvidenceError, RunError
 from difflens.core.escape import for_terminal
 
@@ -20,10 +21,11 @@ from .tokens import tokens
 _FIELD = "grad_l2"
 
 
-def gradients(path: str | Path, limits: Limits = None) -> Gradients:
+def gradients(path: str | Location, limits: Limits = None) -> Gradients:
     """Read recorded gradient norms, none below zero."""
-    if Path(path).is_dir() or Path(path).suffix == ".dlr":
-        return _of_run(Path(path))
+    where = locate(path)
+    if isinstance(where, Path) and (where.is_dir() or where.suffix == ".dlr"):
+        return _of_run(where)
     columns = Columns()
     for row in rows(path, limits, required=("step",), lenient=True):
         step = step_of(row)
@@ -85,7 +87,7 @@ def _norm(row: Row, column: str) -> float:
     return norm
 
 
-def history(path: str | Path, limits: Limits = None) -> tuple[Past, ...]:
+def history(path: str | Location, limits: Limits = None) -> tuple[Past, ...]:
     """Read one value a row, in the order of the file: oldest first."""
     seen: dict[tuple[str, str], str] = {}
     found = []
@@ -106,7 +108,7 @@ def history(path: str | Path, limits: Limits = None) -> tuple[Past, ...]:
     return tuple(found)
 
 
-def runs(path: str | Path, limits: Limits = None) -> tuple[dict[str, Any], ...]:
+def runs(path: str | Location, limits: Limits = None) -> tuple[dict[str, Any], ...]:
     """Read the runs; a cell is a finite number, text, true or false, or None if it is empty."""
     return tuple({column: _cell(row, column) for column in row.cells} for row in rows(path, limits))
 
@@ -121,7 +123,7 @@ def _cell(row: Row, column: str) -> Any:
     return row.number(column) if is_number(row, column) or type(cell) is int else cell
 
 
-def metrics(path: str | Path, limits: Limits = None) -> dict[str, float]:
+def metrics(path: str | Location, limits: Limits = None) -> dict[str, float]:
     """Read `{"accuracy": 0.91, "eval_loss": 0.33}`."""
     found = json_object(path, limits)
     if not found:
@@ -132,7 +134,7 @@ def metrics(path: str | Path, limits: Limits = None) -> dict[str, float]:
     }
 
 
-File = str | Path | None
+File = str | Location | None
 
 
 class Named(TypedDict, total=False):
@@ -182,7 +184,9 @@ class Desk:
         strange = [name for name in named if name not in Named.__annotations__]
         if strange:
             raise TypeError(f"gather() takes no {strange[0]!r}: {', '.join(Named.__annotations__)}")
-        self._named = {name: path for name, path in named.items() if path is not None}
+        self._named = {
+            name: _without_query(path) for name, path in named.items() if path is not None
+        }
         self._limits = limits
         self._discovery = discovery
         self.given: dict[str, str] = {}
@@ -206,7 +210,7 @@ class Desk:
         if self._discovery:
             for kind, path in (inside(model) | beside(model, other)).items():
                 if found[kind] is None:
-                    own = path == Path(str(model))
+                    own = path == locate(str(model))
                     found[kind] = self._discovered(f"{kind}_{name}", kind, path, quiet=own)
         vocabulary, state = found.pop("tokens"), found.pop("log")
         step = state.step if state else None
@@ -228,7 +232,7 @@ class Desk:
         state = self._discovered(name, "log", path, quiet=False) if path else None
         return state.step if state else step
 
-    def _discovered(self, name: str, kind: str, path: Path, *, quiet: bool) -> Any:
+    def _discovered(self, name: str, kind: str, path: Location, *, quiet: bool) -> Any:
         """Read a file that was found; one that cannot be used is noted, unless `quiet`."""
         try:
             found = _READERS[kind](path, self._limits)
@@ -239,6 +243,12 @@ class Desk:
         if found is not None:
             self.note(name, path, "discovered")
         return found
+
+
+def _without_query(path: str | Location) -> str | Location:
+    """Return the location of an address, whose text hides what may be a signature."""
+    place = locate(path)
+    return place if isinstance(place, Address) else path
 
 
 def shared_log(left: Log | None, right: Log | None) -> Log | None:

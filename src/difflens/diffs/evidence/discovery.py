@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from os import PathLike, fspath
-from pathlib import Path
-from typing import Any
+from os import PathLike
+from typing import Any, TypeGuard
 
+from difflens.core.addresses import Address, Location, locate
 from difflens.core.errors import ModelError
 from difflens.core.escape import for_terminal
+from difflens.storage.places import is_folder, names
 
 from .documents import Limits, text
 from .tokens import NAMES as TOKENIZERS
@@ -19,10 +20,10 @@ _FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(r"^licen[sc]e:[ \t]*['\"]?([^\s'\"#][^'\"#\r\n]*)", re.MULTILINE)
 
 
-def licence(path: str | Path, limits: Limits = None) -> str | None:
+def licence(path: str | Location, limits: Limits = None) -> str | None:
     """Return the licence's name; a card must name it in its front matter, else None."""
     whole = text(path, limits)
-    if Path(path).name == "README.md":
+    if locate(path).name == "README.md":
         front = _FRONT.match(whole)
         named = _LINE.search(front[1]) if front else None
         return for_terminal(named[1].strip(), _LONGEST) if named else None
@@ -46,7 +47,7 @@ _STEP = re.compile(
 _WITH_OPTIMIZER = (".ckpt", ".pt", ".pth", ".tar")
 
 
-def beside(model: Any, other: Any = None) -> dict[str, Path]:
+def beside(model: Any, other: Any = None) -> dict[str, Location]:
     """Return the files beside a model by kind; none if they could as well be another model's.
 
     A folder owns what lies in it. A file shares its folder: with `other`, or with further models,
@@ -55,12 +56,14 @@ def beside(model: Any, other: Any = None) -> dict[str, Path]:
     folder = _home(model)
     if folder is None or not is_owner(model, other):
         return {}
-    found = {}
-    for kind, names in _FILES.items():
-        path = next((folder / name for name in names if (folder / name).is_file()), None)
-        if path:
-            found[kind] = path
-    return found
+    from difflens.models.folders.listing import files_called
+
+    files = files_called((name for names in _FILES.values() for name in names), folder)
+    best = {
+        kind: next((files[name] for name in names if name in files), None)
+        for kind, names in _FILES.items()
+    }
+    return {kind: path for kind, path in best.items() if path}
 
 
 def is_owner(model: Any, other: Any = None) -> bool:
@@ -69,10 +72,10 @@ def is_owner(model: Any, other: Any = None) -> bool:
     return folder is not None and (_is_folder(model) or _is_alone(model, folder, other))
 
 
-def inside(model: Any) -> dict[str, Path]:
+def inside(model: Any) -> dict[str, Location]:
     """Return the kinds of evidence a model file itself may hold: tokens in GGUF, an optimiser."""
-    if isinstance(model, str | PathLike) and not _is_folder(model):
-        path = Path(fspath(model))
+    if is_path(model) and not _is_folder(model):
+        path = locate(model)
         if path.suffix == ".gguf":
             return {"tokens": path}
         if path.suffix in _WITH_OPTIMIZER:
@@ -88,9 +91,9 @@ def step_in_name(model: Any) -> int | None:
     >>> step_in_name("run/checkpoint-500/model.safetensors"), step_in_name("gpt-2.safetensors")
     (500, None)
     """
-    if not isinstance(model, str | PathLike):
+    if not is_path(model):
         return None
-    path = Path(fspath(model))
+    path = locate(model)
     for name in (path.name, path.parent.name) if path.suffix else (path.name,):
         steps = _STEP.findall(name)
         if len(steps) == 1:
@@ -98,36 +101,41 @@ def step_in_name(model: Any) -> int | None:
     return None
 
 
+def is_path(model: Any) -> TypeGuard[str | Location]:
+    """Was the model named by where it is?"""
+    return isinstance(model, str | PathLike | Address)
+
+
 def _is_folder(model: Any) -> bool:
-    return isinstance(model, str | PathLike) and Path(fspath(model)).is_dir()
+    return is_path(model) and is_folder(locate(model))
 
 
-def _home(model: Any) -> Path | None:
+def _home(model: Any) -> Location | None:
     """Return the folder a model's own files are in."""
     from difflens.models.folders.listing import model_folder
 
-    if not isinstance(model, str | PathLike) or not fspath(model):
+    if not is_path(model) or not str(model):
         return None
-    path = Path(fspath(model))
+    path = locate(model)
     try:
-        return model_folder(path) if path.is_dir() else path.parent
+        return model_folder(path) if is_folder(path) else path.parent
     except ModelError:  # whoever opens the model says what is wrong with it
         return None
 
 
-def _is_alone(model: Any, folder: Path, other: Any) -> bool:
+def _is_alone(model: Any, folder: Location, other: Any) -> bool:
     """Is there one model in the folder: perhaps in parts, perhaps in several formats?"""
     from difflens.models.folders.listing import suffixes
 
-    if isinstance(other, str | PathLike) and Path(fspath(other)).parent == folder:
+    if is_path(other) and locate(other).parent == folder:
         return False
     endings = (*suffixes(strangers=False), ".index.json")
     try:
-        names = [each.name for each in folder.iterdir() if each.name.endswith(endings)]
-    except OSError:
+        files = [name for name in names(folder) if name.endswith(endings)]
+    except ModelError:
         return False
-    models = {_stem(name) for name in names if not _STATE.match(name)}
-    return models <= {_stem(Path(fspath(model)).name)}
+    models = {_stem(name) for name in files if not _STATE.match(name)}
+    return models <= {_stem(locate(model).name)}
 
 
 def _stem(name: str) -> str:

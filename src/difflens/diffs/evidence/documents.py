@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from math import isfinite
-from pathlib import Path
 from typing import Any, NoReturn
 
+from difflens.core.addresses import Location, locate
 from difflens.core.errors import EvidenceError, ModelError
 from difflens.core.escape import for_terminal, visible
 
@@ -29,14 +29,14 @@ def broken(path: object, reason: str, hint: str = "") -> EvidenceError:
     return EvidenceError(visible(str(path)), reason, hint=hint)
 
 
-def content(path: str | Path, limits: Limits = None) -> bytes:
+def content(path: str | Location, limits: Limits = None) -> bytes:
     """Read a whole file, after its size was held against the limit."""
-    from difflens.storage.local import File
+    from difflens.storage.places import open_small
 
     if not str(path):
         raise broken("''", "the path is empty")
     try:
-        file = File(Path(path), limits)
+        file = open_small(locate(path), limits)
         try:
             most = file.limit("evidence_bytes")
             if file.size > most:
@@ -51,7 +51,7 @@ def content(path: str | Path, limits: Limits = None) -> bytes:
     return data
 
 
-def text(path: str | Path, limits: Limits = None) -> str:
+def text(path: str | Location, limits: Limits = None) -> str:
     """Read a text; a byte-order mark in front, as spreadsheets write it, is no part of it."""
     data = content(path, limits)
     if data.startswith(_UTF16):
@@ -68,7 +68,7 @@ def text(path: str | Path, limits: Limits = None) -> str:
 
 
 def json_object(
-    path: str | Path, limits: Limits = None, *, lenient: bool = False
+    path: str | Location, limits: Limits = None, *, lenient: bool = False
 ) -> dict[str, Any]:
     """Read a file that holds one JSON object.
 
@@ -229,7 +229,7 @@ def _default_depth() -> int:
 NESTED = ("text_config", "llm_config", "language_config")
 
 
-def config(path: str | Path, limits: Limits = None) -> dict[str, Any]:
+def config(path: str | Location, limits: Limits = None) -> dict[str, Any]:
     """Read the settings; what only the nested model says is said of the whole.
 
     A model of images and text keeps its layers and heads in `text_config`.

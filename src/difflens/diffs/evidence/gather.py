@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Unpack
 
+from difflens.core.addresses import Location
 from difflens.core.errors import EvidenceError
 from difflens.models.opening import Model
 
@@ -18,8 +19,8 @@ def gather(
     left: Model,
     right: Model,
     *,
-    checkpoints: Sequence[str | Path] = (),
-    base: str | Path | None = None,
+    checkpoints: Sequence[str | Location] = (),
+    base: str | Location | None = None,
     discovery: bool = True,
     sample: str | Path | None = None,
     model_code: str | None = None,
@@ -79,7 +80,7 @@ def _trajectory(
 
 
 def _base(
-    desk: Desk, base: str | Path | None, sides: tuple[Model, Model], how: dict[str, Any]
+    desk: Desk, base: str | Location | None, sides: tuple[Model, Model], how: dict[str, Any]
 ) -> tuple[Any, Any] | None:
     """Compare the common ancestor with both; nothing but headers is read until somebody looks."""
     if base is None:

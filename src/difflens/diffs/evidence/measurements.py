@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from math import isfinite
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.errors import EvidenceError
 from difflens.core.escape import for_terminal
 
@@ -75,7 +75,7 @@ def _float(row: Row, column: str) -> float | None:
         return None
 
 
-def evals(path: str | Path, limits: Limits = None) -> tuple[Example, ...]:
+def evals(path: str | Location, limits: Limits = None) -> tuple[Example, ...]:
     """Read one example a row; an id stands once a metric."""
     seen: dict[tuple[str, str], str] = {}
     found = []
@@ -103,7 +103,7 @@ def _twice(row: Row, example: Example, before: str) -> EvidenceError:
 _BEGINS_A_NUMBER = re.compile(r"\s*[-+.0-9]|\s*(nan|inf)", re.IGNORECASE)
 
 
-def latency(path: str | Path, limits: Limits = None) -> tuple[Latency, ...]:
+def latency(path: str | Location, limits: Limits = None) -> tuple[Latency, ...]:
     """Read milliseconds, none below zero."""
     whole = text(path, limits)
     listed = _BEGINS_A_NUMBER.match(whole)
@@ -117,7 +117,7 @@ def _lines(path: str, whole: str) -> Iterator[Latency]:
             yield Latency(_positive(number(written, path, where, written=True), path, where))
 
 
-def _times(path: str | Path, limits: Limits) -> Iterator[Latency]:
+def _times(path: str | Location, limits: Limits) -> Iterator[Latency]:
     for row in rows(path, limits, required=("ms",), optional=("run",)):
         yield Latency(
             _positive(row.number("ms"), row.path, row.where("ms")), row.label_or_none("run")
@@ -137,7 +137,7 @@ class State(NamedTuple):
     step: int | None
 
 
-def log(path: str | Path, limits: Limits = None) -> State:
+def log(path: str | Location, limits: Limits = None) -> State:
     """Read a training log, of whichever kind."""
     whole = text(path, limits)
     if _is_trainer_state(whole):

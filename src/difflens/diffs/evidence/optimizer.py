@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from difflens.core.addresses import Location, locate
 from difflens.core.errors import ModelError
 
 from .documents import Limits, broken
@@ -36,11 +36,11 @@ _MOMENTS = frozenset(
 _MOMENT = re.compile(r"(.+)\.([^.]+)", re.DOTALL)
 
 
-def optimizer(path: str | Path, limits: Limits = None) -> Optimizer:
+def optimizer(path: str | Location, limits: Limits = None) -> Optimizer:
     """Read an optimizer.pt, or the optimiser inside a checkpoint; torch is not needed for that."""
     try:
-        place, state, groups = _find_state(Path(path), limits)
-        source = _opened(Path(path), limits)
+        place, state, groups = _find_state(locate(path), limits)
+        source = _opened(locate(path), limits)
         groups = [
             _with_numbers(group, f"{place}param_groups.{at}", source)
             for at, group in enumerate(groups)
@@ -55,14 +55,14 @@ def optimizer(path: str | Path, limits: Limits = None) -> Optimizer:
     return Optimizer(tuple(_numbered(group, order) for group in groups), moments, str(path))
 
 
-def _find_state(path: Path, limits: Limits) -> tuple[str, Any, list[dict[str, Any]]]:
+def _find_state(path: Location, limits: Limits) -> tuple[str, Any, list[dict[str, Any]]]:
     """Find the state: where it lies, as nodes, and its groups as plain values."""
     from difflens.core.limits import check
     from difflens.models.containers.pickle_nodes import Dict
     from difflens.models.torch.objects import plain_copy, root
-    from difflens.storage.local import File
+    from difflens.storage.places import open_file
 
-    file = File(path, check(limits))
+    file = open_file(path, check(limits))
     try:
         whole = root(file)
     finally:
@@ -84,7 +84,7 @@ def _is_group(group: Any) -> bool:
     return type(group) is dict and type(group.get("params")) is list
 
 
-def _opened(path: Path, limits: Limits) -> TensorSource:
+def _opened(path: Location, limits: Limits) -> TensorSource:
     from difflens.models.formats import open_model
 
     return open_model(path, limits=limits)
@@ -117,7 +117,7 @@ def _moments(begin: str, source: TensorSource, order: dict[Any, int]) -> dict[in
         parts = _MOMENT.fullmatch(name.removeprefix(begin)) if name.startswith(begin) else None
         if parts is None or parts[1] not in indices:
             continue
-        values = Read(Side(source, info))
+        values = Read(Side.of(source, info))
         is_moment = parts[2] in _MOMENTS or not _is_number(info)
         moments.setdefault(indices[parts[1]], {})[parts[2]] = values if is_moment else _one(values)
     return moments
@@ -152,7 +152,7 @@ def _with_numbers(group: dict[str, Any], begin: str, source: TensorSource) -> di
     for key, value in group.items():
         info = source.tensors.get(f"{begin}.{key}") if value is None else None
         if info is not None and _is_number(info):
-            filled[key] = _one(Read(Side(source, info)))
+            filled[key] = _one(Read(Side.of(source, info)))
     return filled
 
 

@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from math import isfinite
-from pathlib import Path
 from textwrap import wrap
 from typing import Any, NamedTuple, NoReturn
 
+from difflens.core.addresses import Location
 from difflens.core.escape import for_terminal
 from difflens.core.policy import MetricRule, Policy, Threshold
 from difflens.core.registry import Entry
@@ -54,7 +54,7 @@ class Known(NamedTuple):
         return self._replace(thresholds={**self.thresholds, section: thresholds})
 
 
-def policy(path: str | Path, known: Known, limits: Limits = None) -> Policy:
+def policy(path: str | Location, known: Known, limits: Limits = None) -> Policy:
     """Read a policy; what it names must exist, and be of the kind of its default."""
     whole = text(path, limits)
     try:

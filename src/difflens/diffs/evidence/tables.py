@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.escape import for_terminal
 
 from .documents import Limits, broken, json_value, kind_of, number, text, twice_in
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 def rows(
-    path: str | Path,
+    path: str | Location,
     limits: Limits = None,
     *,
     required: tuple[str, ...] = (),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location, locate
 from difflens.core.errors import ModelError
 from difflens.core.escape import for_terminal
+from difflens.models.folders.listing import files_called
+from difflens.storage.places import is_folder
 
 from .documents import Limits, broken, json_object, kind_of, text
 
@@ -94,11 +96,11 @@ class Vocabulary(NamedTuple):
     special: dict[str, int]
 
 
-def tokens(path: str | Path, limits: Limits = None) -> Vocabulary:
+def tokens(path: str | Location, limits: Limits = None) -> Vocabulary:
     """Read a tokenizer: its file, its folder, or a GGUF model."""
-    path = Path(path)
-    if path.is_dir():
-        path = next((path / name for name in NAMES if (path / name).is_file()), path / NAMES[0])
+    path = locate(path)
+    if is_folder(path):
+        path = next(iter(files_called(NAMES, path).values()), path / NAMES[0])
     if path.suffix == ".gguf":
         return assembled(path, *gguf_tokens(path, limits))
     if path.suffix == ".txt":
@@ -109,12 +111,12 @@ def tokens(path: str | Path, limits: Limits = None) -> Vocabulary:
     if "model" in found:
         return assembled(path, *_parse_tokenizer(path, found, limits))
     rows = _numbered(path, found.items())
-    added = _added(path.with_name(_BESIDE[0]), limits)
+    added = _added(path, limits)
     return assembled(path, rows | added, _special(path, rows | added, limits), byte_level, added)
 
 
 def assembled(
-    path: Path,
+    path: Location,
     rows: Mapping[str, int],
     special: Iterable[str],
     alphabet: Alphabet,
@@ -138,7 +140,7 @@ def assembled(
 
 
 def _parse_tokenizer(
-    path: Path, found: dict[str, Any], limits: Limits
+    path: Location, found: dict[str, Any], limits: Limits
 ) -> tuple[dict[str, int], set[str], Alphabet, list[str]]:
     """Take a tokenizer.json apart: rows, special tokens, alphabet, tokens that are plain text."""
     model = found["model"] if type(found["model"]) is dict else {}
@@ -178,7 +180,7 @@ def _alphabet(found: dict[str, Any], model: dict[str, Any]) -> Alphabet:
     return word_piece if model.get("type") == "WordPiece" else sentence_piece
 
 
-def _numbered(path: Path, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
+def _numbered(path: Location, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
     rows: dict[str, int] = {}
     for token, row in pairs:
         if type(token) is not str:
@@ -190,17 +192,20 @@ def _numbered(path: Path, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
     return rows
 
 
-def _added(path: Path, limits: Limits) -> dict[str, int]:
-    return _numbered(path, json_object(path, limits).items()) if path.is_file() else {}
+def _added(path: Location, limits: Limits) -> dict[str, int]:
+    """Read the added tokens beside a vocabulary; none if there is no such file."""
+    beside = files_called(_BESIDE[:1], path.parent).values()
+    return {
+        token: row
+        for file in beside
+        for token, row in _numbered(file, json_object(file, limits).items()).items()
+    }
 
 
-def _special(path: Path, rows: Mapping[str, int], limits: Limits) -> set[str]:
+def _special(path: Location, rows: Mapping[str, int], limits: Limits) -> set[str]:
     """Return the tokens that the files beside it call special, of those that have a row."""
     named: set[str] = set()
-    for name in _BESIDE[1:]:
-        beside = path.with_name(name)
-        if not beside.is_file():
-            continue
+    for beside in files_called(_BESIDE[1:], path.parent).values():
         found = json_object(beside, limits)
         decoder = found.get("added_tokens_decoder")
         entries = decoder.values() if type(decoder) is dict else ()
@@ -223,13 +228,13 @@ _ALPHABETS: dict[str, Alphabet] = {"gpt2": byte_level, "bert": word_piece}
 _ROLES = ("bos", "eos", "eot", "eom", "unknown", "separator", "padding", "cls", "mask")
 
 
-def gguf_tokens(path: Path, limits: Limits) -> tuple[dict[str, int], list[str], Alphabet]:
+def gguf_tokens(path: Location, limits: Limits) -> tuple[dict[str, int], list[str], Alphabet]:
     """Read the header again, this time with its words."""
     from difflens.models.gguf.header import read_header
-    from difflens.storage.local import File
+    from difflens.storage.places import open_file
 
     try:
-        file = File(path, limits)
+        file = open_file(path, limits)
         try:
             header = read_header(file, keep=_TOKENS)
         finally:

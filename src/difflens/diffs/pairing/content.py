@@ -113,7 +113,7 @@ def _copies(lone: list[Pair], sides: _Sides) -> dict[Pair, Delta]:
     ]
     copies: dict[Pair, Delta] = {}
     for one, other in _proposals(*fingerprints):
-        for pair in _layouts(Side(sides.left, one.info), Side(sides.right, other.info)):
+        for pair in _layouts(Side.of(sides.left, one.info), Side.of(sides.right, other.info)):
             delta = next(sides.measure([pair]))
             if delta.kind == "identical":
                 copies[one.lone] = copies[other.lone] = delta

@@ -150,7 +150,7 @@ def _values(
 def _numbers(source: TensorSource, name: str) -> NDArray[Any]:
     import numpy as np
 
-    return np.asarray(Values(Side(source, source.tensors[name])).array(), np.float64)
+    return np.asarray(Values(Side.of(source, source.tensors[name])).array(), np.float64)
 
 
 _MOST = 1 << 24  # elements of what the graph holds: a context of 16,384 by 1,024
@@ -207,9 +207,9 @@ def _is_looked_up(
     """Is the part what a rule of relative positions takes out of the table?"""
     import numpy as np
 
-    table: Any = Values(Side(plain, whole)).array()
+    table: Any = Values(Side.of(plain, whole)).array()
     table = (table.astype(np.float16) if rounds else table).T
-    wanted: Any = Values(Side(graph, part)).array().reshape(part.shape[-3:])
+    wanted: Any = Values(Side.of(graph, part)).array().reshape(part.shape[-3:])
     rules = row_numbers(whole.name, whole.shape[0], *part.shape[-2:])
     return any(np.array_equal(table[:, rows], wanted) for rows in rules)
 
@@ -220,12 +220,12 @@ def _spans(
     """Say which rows of the table the part is, once; None if it is not."""
     import numpy as np
 
-    copies: Any = Values(Side(graph, part)).array().reshape(-1, *part.shape[-2:])
+    copies: Any = Values(Side.of(graph, part)).array().reshape(-1, *part.shape[-2:])
     rows = copies[0]
     if not bool((copies == rows).all()):
         return None
     look = TensorInfo(whole.name, whole.dtype, (whole.count // part.shape[-1], part.shape[-1]))
-    table, count, begin = Values(Side(plain, look)), len(rows), 0
+    table, count, begin = Values(Side.of(plain, look)), len(rows), 0
     for exact in table.rows():
         some = exact.astype(np.float16) if rounds else exact
         for at in np.flatnonzero((some == rows[0]).all(axis=1)):

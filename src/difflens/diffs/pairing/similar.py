@@ -139,7 +139,7 @@ def _without(values: NDArray[Any], place: int) -> list[float]:
 
 def _sampled(leftovers: list[tuple[Pair, TensorInfo]], source: TensorSource) -> Iterator[Sampled]:
     for lone, info in leftovers:
-        numbers = sample(Values(Side(source, info)))
+        numbers = sample(Values(Side.of(source, info)))
         made = None if numbers is None else sketch(numbers, shape_of(info))
         if numbers is not None and made:
             lengths = core(info)

@@ -6,19 +6,22 @@ Names of files decide what is compared with what. Equal bytes are equal without 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import closing
 from typing import Any, NamedTuple
 
-from difflens.core.errors import EvidenceError
+from difflens.core.addresses import Location
+from difflens.core.errors import EvidenceError, ModelError
 from difflens.core.escape import for_terminal
 from difflens.core.protocols import TensorSource
 from difflens.core.records import MetadataChange
+from difflens.storage.places import open_small
 
 Limits = Mapping[str, int] | None
 
 _GGUF = "gguf"
 _STORED = ("quantize_config.json", "quant_config.json")  # how tensors are stored: they tell
 _LARGEST_SETTINGS = 1_000_000  # bytes
+_STEP = 1 << 20
 _DERIVED = ("rope.dimension_count", "attention.key_length", "attention.value_length", "vocab_size")
 # What GGUF calls settings that no tensor tells, by their names in config.json.
 _IN_GGUF = {
@@ -37,15 +40,17 @@ _IN_GGUF = {
 class Beside(NamedTuple):
     """One model: what its own file says, its format, and the files that are its own by name."""
 
-    path: str
+    place: Location | None
     format: str
     metadata: Mapping[str, str]
-    files: Mapping[str, Path]
+    files: Mapping[str, Location]
 
     @classmethod
-    def of(cls, path: str, source: TensorSource, files: Mapping[str, Path]) -> Beside:
+    def of(
+        cls, place: Location | None, source: TensorSource, files: Mapping[str, Location]
+    ) -> Beside:
         """Describe an open model."""
-        return cls(path, source.format, source.metadata, files)
+        return cls(place, source.format, source.metadata, files)
 
 
 def settings_changes(
@@ -110,7 +115,9 @@ def _files(left: Beside, right: Beside, limits: Limits) -> Iterator[MetadataChan
                     yield MetadataChange(key, before.get(key), after.get(key))
 
 
-def _configs(name: str, left: Path, right: Path, limits: Limits) -> Iterator[MetadataChange]:
+def _configs(
+    name: str, left: Location, right: Location, limits: Limits
+) -> Iterator[MetadataChange]:
     from .config import differences
 
     if _is_equal(left, right):
@@ -179,17 +186,17 @@ def _tokenizers(left: Beside, right: Beside, limits: Limits) -> Iterator[Metadat
             return
 
 
-Kind = tuple[str, Path]
+Kind = tuple[str, Location]
 
 
 def _kinds(
-    left: Beside, right: Beside, own: list[dict[str, Path]]
+    left: Beside, right: Beside, own: list[dict[str, Location]]
 ) -> Iterator[tuple[Kind, Kind, bool]]:
     """Yield which tokenizers are of one kind, and whether their rules can be compared too."""
     from .tokenizer import READERS
 
     gguf = [
-        (_GGUF, Path(side.path)) if side.format == _GGUF and _has_tokens(side) else None
+        (_GGUF, side.place) if side.place and side.format == _GGUF and _has_tokens(side) else None
         for side in (left, right)
     ]
     if gguf[0] and gguf[1]:
@@ -209,7 +216,7 @@ def _has_tokens(side: Beside) -> bool:
     return "tokenizer.ggml.tokens" in side.metadata
 
 
-def _read(kind: str, path: Path, readers: Mapping[str, Any], limits: Limits) -> Any:
+def _read(kind: str, path: Location, readers: Mapping[str, Any], limits: Limits) -> Any:
     if kind == _GGUF:
         from .tokenizer import gguf_tokenizer
 
@@ -217,7 +224,7 @@ def _read(kind: str, path: Path, readers: Mapping[str, Any], limits: Limits) -> 
     return readers[kind](path, limits)
 
 
-def _settings(path: Path, limits: Limits) -> dict[str, Any]:
+def _settings(path: Location, limits: Limits) -> dict[str, Any]:
     from ..evidence.documents import json_object
 
     bounds = {**(limits or {})}
@@ -225,19 +232,15 @@ def _settings(path: Path, limits: Limits) -> dict[str, Any]:
     return json_object(path, bounds, lenient=True)
 
 
-def _is_equal(left: Path, right: Path) -> bool:
+def _is_equal(left: Location, right: Location) -> bool:
     """Hold the same bytes? Read in steps, so that a large file takes no memory."""
     try:
-        if left.stat().st_size != right.stat().st_size:
-            return False
-        with left.open("rb") as first, right.open("rb") as second:
-            while True:
-                pieces = first.read(1 << 20), second.read(1 << 20)
-                if pieces[0] != pieces[1]:
-                    return False
-                if not pieces[0]:
-                    return True
-    except OSError:
+        with closing(open_small(left)) as first, closing(open_small(right)) as second:
+            if first.size != second.size:
+                return False
+            ranges = ((at, min(at + _STEP, first.size)) for at in range(0, first.size, _STEP))
+            return all(first.read(*each) == second.read(*each) for each in ranges)
+    except ModelError:
         return False
 
 

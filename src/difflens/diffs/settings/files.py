@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from difflens.models.describe import WITHOUT_PATH
-from difflens.models.folders.listing import describe_folder_files
+from difflens.core.addresses import Location, locate
+from difflens.models.folders.listing import BESIDE, describe_folder_files, files_called
+from difflens.models.folders.together import read_together
+from difflens.storage.places import is_folder
 
-Files = dict[str, Path]
+Files = dict[str, Location]
 
 _CONFIG = "config.json"
 
 
-def own_files(left: str, right: str, *, discovery: bool = True) -> tuple[Files, Files]:
+def own_files(
+    left: Location | None, right: Location | None, *, discovery: bool = True
+) -> tuple[Files, Files]:
     """List the files of both models by name.
 
     A folder owns what lies in it. A single file owns what lies beside it where no other model does,
@@ -22,27 +25,28 @@ def own_files(left: str, right: str, *, discovery: bool = True) -> tuple[Files, 
     sides = left, right
     found = [_around(side, discovery=discovery) for side in sides]
     for at, side in enumerate(sides):
-        if not Path(side).is_dir():
+        if side and not is_folder(side):
             found[at] = {name: path for name, path in found[at].items() if name in found[1 - at]}
     for at, side in enumerate(sides):
-        if found[at] and not Path(side).is_dir():
+        if side and found[at] and not is_folder(side):
             from ..evidence.discovery import is_owner  # asks every reader for its endings
 
             found[at] = found[at] if is_owner(side, sides[1 - at]) else {}
+    read_together([*found[0].values(), *found[1].values()])
     return found[0], found[1]
 
 
-def _around(path: str, *, discovery: bool) -> Files:
-    if path in WITHOUT_PATH:
+def _around(place: Location | None, *, discovery: bool) -> Files:
+    if place is None:
         return {}
-    if Path(path).is_dir():
-        return describe_folder_files(path)
-    return describe_folder_files(Path(path).parent) if discovery else {}
+    if is_folder(place):
+        return describe_folder_files(place)
+    return files_called(BESIDE, place.parent) if discovery else {}
 
 
 def with_named_configs(
     files: tuple[Files, Files],
-    models: tuple[str, str],
+    models: tuple[Location | None, Location | None],
     configs: tuple[str | None, str | None],
     limits: Mapping[str, int] | None = None,
     *,
@@ -64,18 +68,18 @@ def with_named_configs(
 
 def _config(
     at: int,
-    models: tuple[str, str],
+    models: tuple[Location | None, Location | None],
     own: Files,
     configs: tuple[str | None, str | None],
     *,
     discovery: bool,
-) -> Path | None:
+) -> Location | None:
     """Return the config of one side: named, its own, or the one that lies beside it."""
     from ..evidence.discovery import beside, inside
 
     named = configs[at]
     if named is not None:
-        return Path(named)
+        return locate(named)
     if _CONFIG in own or not discovery:
         return own.get(_CONFIG)
     return (inside(models[at]) | beside(models[at], models[1 - at])).get("config")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.errors import ModelError
+from difflens.core.protocols import ModelFile
+from difflens.models.containers.inner_files import Part
+from difflens.models.folders.listing import files_called
 
 from ..evidence.documents import Limits, broken, content, json_object, kind_of, text
 from .config import canonical, is_bookkeeping
@@ -26,15 +29,15 @@ _TYPES = {1: "normal", 2: "unknown", 3: "control", 4: "user defined", 5: "unused
 
 
 def read_pieces(
-    path: Path, limits: Limits
+    path: Location, limits: Limits
 ) -> tuple[dict[str, int], dict[str, float], dict[str, Any]]:
     """Return ids and scores by piece, and the rules beside them."""
     from difflens.models.containers.protobuf import Wire
-    from difflens.storage.local import File
+    from difflens.storage.places import open_small
 
     content(path, limits)  # its size is held against the limit
     try:
-        file = File(path, limits)
+        file = open_small(path, limits)
         try:
             return _read(path, Wire(file), file.size)
         finally:
@@ -44,7 +47,7 @@ def read_pieces(
 
 
 def _read(
-    path: Path, wire: Wire, size: int
+    path: Location, wire: Wire, size: int
 ) -> tuple[dict[str, int], dict[str, float], dict[str, Any]]:
     tokens: dict[str, int] = {}
     scores: dict[str, float] = {}
@@ -123,7 +126,7 @@ class Tokenizer(NamedTuple):
     added: dict[str, tuple[bool, ...]] | None = None  # the flags of added tokens
 
 
-def tokenizer_json(path: Path, limits: Limits) -> Tokenizer:
+def tokenizer_json(path: Location, limits: Limits) -> Tokenizer:
     """Read a tokenizer.json, with the settings beside it."""
     found = json_object(path, limits)
     model = found.get("model")
@@ -142,34 +145,34 @@ def tokenizer_json(path: Path, limits: Limits) -> Tokenizer:
     return Tokenizer(tokens | more, merges, scores, told, flags)
 
 
-def vocab_json(path: Path, limits: Limits) -> Tokenizer:
+def vocab_json(path: Location, limits: Limits) -> Tokenizer:
     """Read a vocab.json with the merges.txt and the added_tokens.json beside it."""
     tokens = numbered(path, json_object(path, limits).items())
-    added = path.with_name("added_tokens.json")
-    if added.is_file():
+    beside = files_called(("added_tokens.json", "merges.txt"), path.parent)
+    added, lines = (beside.get(name) for name in ("added_tokens.json", "merges.txt"))
+    if added:
         tokens |= numbered(added, json_object(added, limits).items())
-    lines = path.with_name("merges.txt")
     merges = None
-    if lines.is_file():
+    if lines:
         given = text(lines, limits).splitlines()
         merges = tuple(line for line in given if line and not line.startswith("#version"))
     return Tokenizer(tokens, merges, None, settings_beside(path, limits))
 
 
-def vocab_txt(path: Path, limits: Limits) -> Tokenizer:
+def vocab_txt(path: Location, limits: Limits) -> Tokenizer:
     """Read a vocab.txt: a token per line, its id the number of the line."""
     lines = text(path, limits).split("\n")
     tokens = {line.removesuffix("\r"): row for row, line in enumerate(lines) if line}
     return Tokenizer(tokens, None, None, settings_beside(path, limits))
 
 
-def sentence_pieces(path: Path, limits: Limits) -> Tokenizer:
+def sentence_pieces(path: Location, limits: Limits) -> Tokenizer:
     """Read a sentencepiece model, with the settings beside it."""
     tokens, scores, rules = read_pieces(path, limits)
     return Tokenizer(tokens, None, scores, rules | settings_beside(path, limits))
 
 
-READERS: Mapping[str, Callable[[Path, Limits], Tokenizer]] = {
+READERS: Mapping[str, Callable[[Location, Limits], Tokenizer]] = {
     "tokenizer.json": tokenizer_json,
     "vocab.json": vocab_json,
     "vocab.txt": vocab_txt,
@@ -180,19 +183,17 @@ READERS: Mapping[str, Callable[[Path, Limits], Tokenizer]] = {
 FILES = frozenset({*READERS, *_OTHER_FILES})
 
 
-def settings_beside(path: Path, limits: Limits) -> dict[str, Any]:
+def settings_beside(path: Location, limits: Limits) -> dict[str, Any]:
     """Read tokenizer_config.json, the roles of special tokens and the chat template beside it."""
     told: dict[str, Any] = {}
+    files = files_called(_OTHER_FILES, path.parent)
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        file = path.with_name(name)
-        if file.is_file():
-            told |= json_object(file, limits)
-    template = path.with_name("chat_template.jinja")
-    other = path.with_name("chat_template.json")
-    if template.is_file():
-        told["chat_template"] = text(template, limits)
-    elif other.is_file():
-        told |= json_object(other, limits)
+        if name in files:
+            told |= json_object(files[name], limits)
+    if "chat_template.jinja" in files:
+        told["chat_template"] = text(files["chat_template.jinja"], limits)
+    elif "chat_template.json" in files:
+        told |= json_object(files["chat_template.json"], limits)
     told.pop("added_tokens_decoder", None)  # in the tokenizer itself, with the same flags
     extra = told.pop("additional_special_tokens", None)
     told.setdefault("extra_special_tokens", extra)
@@ -200,7 +201,7 @@ def settings_beside(path: Path, limits: Limits) -> dict[str, Any]:
     return {name: value for name, value in canonical(plain).items() if not is_bookkeeping(name)}
 
 
-def numbered(path: Path, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
+def numbered(path: Location, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
     """Check that each token is text and each id a whole number."""
     from difflens.core.escape import for_terminal
 
@@ -215,7 +216,7 @@ def numbered(path: Path, pairs: Iterable[tuple[Any, Any]]) -> dict[str, int]:
     return rows
 
 
-def _vocabulary(path: Path, vocabulary: Any) -> tuple[dict[str, int], dict[str, float] | None]:
+def _vocabulary(path: Location, vocabulary: Any) -> tuple[dict[str, int], dict[str, float] | None]:
     """Return ids by token; a list, as Unigram has it, holds scores as well."""
     if type(vocabulary) is dict:
         return numbered(path, vocabulary.items()), None
@@ -226,7 +227,7 @@ def _vocabulary(path: Path, vocabulary: Any) -> tuple[dict[str, int], dict[str, 
     return tokens, {pair[0]: float(pair[1]) for pair in pairs if type(pair[1]) in (int, float)}
 
 
-def _merges(path: Path, merges: Any) -> tuple[str, ...]:
+def _merges(path: Location, merges: Any) -> tuple[str, ...]:
     """Return merges as `a b`: older files write them so, newer ones as pairs."""
     if type(merges) is not list:
         raise broken(path, f"its merges are {kind_of(merges)}, a list is wanted")
@@ -251,17 +252,33 @@ _UNUSED = 5  # the type of a row that only fills up the embedding
 _SPACE = "\u2581"
 
 
-def gguf_tokenizer(path: Path, limits: Limits) -> Tokenizer:
+class _Beginning(Part):
+    """A file whose beginning stays in memory as far as it was read: every array is a pass."""
+
+    def __init__(self, file: ModelFile) -> None:
+        super().__init__(file, 0, file.size)
+        self._data = bytearray()
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return bytes [start, stop)."""
+        known = len(self._data)
+        if stop > known:
+            self._data += self.outer.read(known, stop)
+        return bytes(self._data[start:stop])
+
+
+def gguf_tokenizer(path: Location, limits: Limits) -> Tokenizer:
     """Read tokens, merges and the keys beside them; arrays of numbers by their digest."""
     from difflens.models.gguf.header import read_header
-    from difflens.storage.local import File
+    from difflens.storage.places import open_file
 
     kept: dict[str, tuple[bytes, ...]] = {}
     try:
-        file = File(path, limits)
+        file = open_file(path, limits)
         try:
+            beginning = _Beginning(file)
             for name, key in _ARRAYS.items():
-                header = read_header(file, keep=key)
+                header = read_header(beginning, keep=key)
                 kept[name] = header.kept
         finally:
             file.close()

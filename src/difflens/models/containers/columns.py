@@ -12,8 +12,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from difflens.core.once import Call, as_call
+from difflens.core.protocols import Encoding
+
 from .blocks import BLOCKS, Turns
-from .encodings import Encoding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +36,7 @@ class Columns:
         """Plan the bands of a shape with two or more axes; `width` is the size of an element."""
         self._stored = stored
         self._width = width
+        self._made_of = stored, shape, width, band
         # Bands run along the first axis whose lines are short enough; the axes before it are fixed.
         self._axis = next(a for a in range(len(shape)) if prod(shape[a + 1 :]) * width <= band)
         self._trailing = shape[self._axis + 1 :]
@@ -45,6 +48,10 @@ class Columns:
         self._rows = max(1, min(self._along, fitting))
         self._turns = Turns(self._window)
         self._serial = BLOCKS.serial()
+
+    def __reduce__(self) -> Call:
+        """Make it once in another process."""
+        return as_call(Columns, *self._made_of)
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer with the plain bytes from `start` on."""

@@ -16,15 +16,18 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from difflens.core.encodings import extents_of
 from difflens.core.errors import CorruptFile, UnknownName
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import ModelFile, TensorSource
+from difflens.core.once import Call, as_call
+from difflens.core.protocols import Encoding as Encoding  # noqa: PLC0414  formats import it from here
+from difflens.core.protocols import Extent, ModelFile, TensorSource
 from difflens.core.records import TensorInfo
 
-from .inner_files import Part
+from .inner_files import InnerFile, Part
 
 if TYPE_CHECKING:
     from array import array
@@ -35,13 +38,6 @@ if TYPE_CHECKING:
 _STEP = 1 << 16  # elements between two known places of a stream of varints
 _PIECE = 1 << 20  # bytes looked at in one go
 _SHOWN = 3  # names in one warning
-
-
-class Encoding(Protocol):
-    """One way to store the bytes of a tensor."""
-
-    def read_into(self, start: int, buffer: memoryview) -> int:
-        """Fill the buffer with the plain bytes from `start` on, and return how many."""
 
 
 class EncodedSource:
@@ -82,16 +78,14 @@ class EncodedSource:
             raise ValueError(f"tensor {name!r}: cannot read {wanted}")
         return encoding.read_into(start, buffer[: stop - start])
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of the tensor; None unless its bytes are plain there."""
-        encoding = self.encodings[name]
-        if not isinstance(encoding, Straight):
-            return None
-        file, offset = encoding
-        while isinstance(file, Part):
-            offset += file.start
-            file = file.outer
-        return file, offset
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored."""
+        return self.encodings[name]
+
+    def __reduce__(self) -> Call:
+        """Open it again in another process, and check that all its files are the same."""
+        beside = [each for each in self.opened if not isinstance(each, InnerFile | TensorSource)]
+        return as_call(_open_again, self.format, self.file, *beside)
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""
@@ -106,6 +100,12 @@ class EncodedSource:
         self.file.close()
 
 
+def _open_again(form: str, file: ModelFile, *_beside: ModelFile) -> TensorSource:
+    from ..formats import source
+
+    return source[form].plugin(file)
+
+
 class Straight(NamedTuple):
     """Bytes as they are, from an offset of a file on."""
 
@@ -115,6 +115,19 @@ class Straight(NamedTuple):
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Read once, into the caller's own buffer."""
         return self.file.read_into(self.offset + start, buffer)
+
+    def place(self) -> tuple[ModelFile, int]:
+        """Return the file that holds the bytes, and where they begin in it."""
+        file, offset = self
+        while isinstance(file, Part):
+            offset += file.start
+            file = file.outer
+        return file, offset
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the one range, of a remote file."""
+        file, offset = self.place()
+        return (Extent(file, offset + start, offset + stop),) if hasattr(file, "begin") else ()
 
 
 class Inline(NamedTuple):
@@ -143,6 +156,17 @@ class Varints:
         self._what = what
         self._lock = threading.Lock()
         self._starts: array[int] | None = None
+
+    def __reduce__(self) -> Call:
+        """Make it once in another process, which notes the places anew."""
+        return as_call(Varints, self._file, self._place, self._count, self._width, self._what)
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Announce all of it with its beginning: the first read passes over everything."""
+        del stop
+        if start:
+            return ()
+        return Straight(self._file, self._place.start).extents(0, len(self._place))
 
     def check(self) -> None:
         """Raise unless there are as many integers as the shape asks for."""
@@ -244,6 +268,12 @@ class Codes(NamedTuple):
             done += len(data)
         return done
 
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the ranges of the packed bytes."""
+        width = len(self.table[0])
+        first, last = start // width // 8 * 8, -(-stop // width)
+        return extents_of(self.packed, first * self.bits // 8, -(-last * self.bits // 8))
+
     def _codes(self, first: int, last: int) -> NDArray[np.uint8]:
         import numpy as np
 
@@ -279,6 +309,11 @@ class Swapped(NamedTuple):
             done += len(data)
         return done
 
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the ranges of the stored numbers."""
+        first = start // self.width * self.width
+        return extents_of(self.stored, first, -(-stop // self.width) * self.width)
+
 
 class Repeated(NamedTuple):
     """`given` stored bytes, and from there on one value again and again."""
@@ -297,6 +332,10 @@ class Repeated(NamedTuple):
         rest = len(buffer) - here
         buffer[here:] = (turned * (rest // len(turned) + 1))[:rest]
         return len(buffer)
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the ranges of the bytes that are stored."""
+        return extents_of(self.stored, start, min(stop, self.given))
 
 
 class Stacked(NamedTuple):
@@ -321,3 +360,10 @@ class Stacked(NamedTuple):
             self.pieces[which].read_into(at, buffer[done : done + size])
             done += size
         return done
+
+    def extents(self, start: int, stop: int) -> Iterator[Extent]:
+        """Yield the range of each piece that the rows touch."""
+        row = self.ends[-1]
+        first, last = start // row, -(-stop // row)
+        for piece, begin, end in zip(self.pieces, (0, *self.ends), self.ends, strict=False):
+            yield from extents_of(piece, first * (end - begin), last * (end - begin))

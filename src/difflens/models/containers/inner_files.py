@@ -13,12 +13,15 @@ the threads together: a stream that is begun anew for every read would take for 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from difflens.core.errors import CorruptFile
 from difflens.core.escape import visible
+from difflens.core.once import Call, as_call
 from difflens.core.protocols import ModelFile
+from difflens.storage.places import gather
 
 from .blocks import BLOCKS, Turns
 
@@ -52,6 +55,10 @@ class Part(InnerFile):
         super().__init__(outer, size)
         self.start = start
 
+    def __reduce__(self) -> Call:
+        """Make it once in another process."""
+        return as_call(Part, self.outer, self.start, self.size)
+
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes [start, stop) of the part."""
         return self.outer.read(self.start + start, self.start + min(stop, self.size))
@@ -59,6 +66,10 @@ class Part(InnerFile):
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Fill the buffer from byte `start` of the part on."""
         return self.outer.read_into(self.start + start, buffer[: max(0, self.size - start)])
+
+    def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch small ranges of the part at the same time, if the outer file is remote."""
+        gather(self.outer, ((self.start + start, self.start + stop) for start, stop in ranges))
 
 
 class BytesPart(InnerFile):
@@ -68,6 +79,10 @@ class BytesPart(InnerFile):
         """Store the bytes, and the file they come from for its path and its limits."""
         super().__init__(outer, len(data))
         self._data = data
+
+    def __reduce__(self) -> Call:
+        """Make it once in another process."""
+        return as_call(BytesPart, self.outer, self._data)
 
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes [start, stop)."""
@@ -113,6 +128,10 @@ class Unpacked(InnerFile):
         self._states: dict[int, Cursor] = {}
         self._every = _EVERY
         self._ended = False
+
+    def __reduce__(self) -> Call:
+        """Unpack it once in another process; `begin` has to be a record there."""
+        return as_call(Unpacked, self.outer, self._begin, self.size, self._about)
 
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes [start, stop)."""
@@ -232,7 +251,21 @@ class Inflated(Unpacked):
 
     def __init__(self, packed: ModelFile, size: int, crc: int | None, about: str) -> None:
         """Store the size and the checksum that its container states."""
-        super().__init__(packed, lambda: Deflate(packed, -zlib.MAX_WBITS, about, crc), size, about)
+        super().__init__(packed, Deflating(packed, -zlib.MAX_WBITS, about, crc), size, about)
+
+
+@dataclass(frozen=True)
+class Deflating:
+    """How to begin a deflated stream."""
+
+    packed: ModelFile
+    bits: int
+    about: str
+    crc: int | None = None
+
+    def __call__(self) -> Cursor:
+        """Begin at the first byte."""
+        return Deflate(self.packed, self.bits, self.about, self.crc)
 
 
 class Deflate:

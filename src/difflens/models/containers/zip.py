@@ -19,6 +19,7 @@ from typing import NamedTuple
 from difflens.core.errors import CorruptFile, LimitExceeded
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
+from difflens.storage.places import gather
 
 from .inner_files import Inflated, Part
 from .zip_directory import ENTRY, FULL32, find_directory
@@ -32,6 +33,8 @@ _FLAGS = {0x1: "encrypted", 0x20: "a patch", 0x40: "encrypted", 0x2000: "encrypt
 _DESCRIBED = 0x8
 _ZIP64 = 1
 _LINK = 0xA
+_DESCRIPTOR = 24  # bytes behind the data of a member, at most
+_LONGEST_EXTRA = 512  # bytes behind its name; nearly always fewer
 
 
 class Member(NamedTuple):
@@ -63,6 +66,7 @@ def members(file: ModelFile) -> dict[str, Member]:
     where = visible(str(file.path))
     begin, size, count = find_directory(file, where)
     entries = list(_entries(file.read(begin, begin + size), count, where))
+    gather(file, map(_around_header, entries))
     found: dict[str, Member] = {}
     end = 0
     for entry in sorted(entries, key=lambda each: each.header):
@@ -75,6 +79,12 @@ def members(file: ModelFile) -> dict[str, Member]:
             where, f"the zip's members end at byte {end}, its directory is at {begin}"
         )
     return {name: member for name, member in found.items() if not name.endswith("/")}
+
+
+def _around_header(entry: _Entry) -> tuple[int, int]:
+    """Return the bytes from the descriptor before a member to what is behind its local header."""
+    end = entry.header + _LOCAL.size + len(entry.raw) + _LONGEST_EXTRA
+    return max(0, entry.header - _DESCRIPTOR), end
 
 
 def open_member(file: ModelFile, member: Member) -> ModelFile:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
-from difflens.core.errors import INCOMPLETE, CorruptFile, UnknownFormat, UnreadableFile
+from difflens.core.addresses import Address, Location, locate
+from difflens.core.errors import INCOMPLETE, CorruptFile, ModelError, UnknownFormat, UnreadableFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.limits import DEFAULTS
 from difflens.core.protocols import ModelFile
-from difflens.storage.local import File, is_file, is_folder, unreadable
+from difflens.storage.places import is_file, is_folder, is_link, names, open_file
 
 from ..formats import readers
 
@@ -34,7 +36,7 @@ _PREFERENCE = tuple(
     .safetensors .bin .pt .pth .ckpt .gguf .onnx .keras .h5 .msgpack .npz
 """.split()
 )
-_BESIDE = tuple(
+BESIDE = tuple(
     """
     config.json generation_config.json quantize_config.json quant_config.json
     adapter_config.json preprocessor_config.json processor_config.json tokenizer.json
@@ -44,7 +46,7 @@ _BESIDE = tuple(
 """.split()
 )
 _COMMIT_BYTES = 256
-_LOOK_INTO = 200
+_LOOK_INTO = 20
 
 
 class Contents(NamedTuple):
@@ -55,13 +57,30 @@ class Contents(NamedTuple):
     beside: list[str]
 
 
-def describe_folder_files(path: str | Path) -> dict[str, Path]:
+@overload
+def describe_folder_files(path: Path) -> dict[str, Path]: ...
+@overload
+def describe_folder_files(path: str | Location) -> dict[str, Location]: ...
+
+
+def describe_folder_files(path: str | Location) -> Mapping[str, Location]:
     """Find the configuration and tokenizer files beside the weights, by name."""
-    path = Path(path)
+    path = locate(path)
     if not is_folder(path):
         return {}
-    folder = model_folder(path)
-    return {name: folder / name for name in _BESIDE if is_file(folder / name)}
+    return files_called(BESIDE, model_folder(path))
+
+
+def files_called(wanted: Iterable[str], folder: Location) -> dict[str, Location]:
+    """Find the files in a folder that have these names, in their order, by one listing.
+
+    There are none if the folder cannot be listed, as on most web servers.
+    """
+    try:
+        present = set(names(folder))
+    except ModelError:
+        return {}
+    return {name: folder / name for name in wanted if name in present and is_file(folder / name)}
 
 
 def suffixes(*, strangers: bool = True) -> tuple[str, ...]:
@@ -70,41 +89,50 @@ def suffixes(*, strangers: bool = True) -> tuple[str, ...]:
     return tuple(suffix for entry in entries for suffix in entry.options.get("suffixes", ()))
 
 
-def is_checkpoint(folder: Path) -> bool:
+def is_checkpoint(folder: Location) -> bool:
     """Is the folder itself a checkpoint of torch.distributed or TensorFlow?"""
     return any(is_file(folder / name) for name in (".metadata", "saved_model.pb", "checkpoint"))
 
 
-def model_folder(path: Path) -> Path:
+@overload
+def model_folder(path: Path) -> Path: ...
+@overload
+def model_folder(path: Location) -> Location: ...
+
+
+def model_folder(path: Location) -> Location:
     """Return the folder that holds the files: in a cache of Hugging Face, the current snapshot."""
+    if isinstance(path, Address):
+        return path  # the layout of that cache is one of disks
     snapshots = path / "snapshots"
     if not (path.name.startswith("models--") or is_folder(path / "refs")):
         return path
     if not is_folder(snapshots):
         return path
     main = path / "refs" / "main"
-    names = sorted(name for name in _names(snapshots) if is_folder(snapshots / name))
+    commits = [name for name in names(snapshots) if is_folder(snapshots / name)]
     if is_file(main):
-        return snapshots / _chosen(main, names)
-    if len(names) == 1:
-        return snapshots / names[0]
-    reason = f"refs/main is missing, so none of {len(names)} snapshots is current: {listed(names)}"
+        return snapshots / _chosen(main, commits)
+    if len(commits) == 1:
+        return snapshots / commits[0]
+    count = len(commits)
+    reason = f"refs/main is missing, so none of {count} snapshots is current: {listed(commits)}"
     raise UnknownFormat(visible(str(path)), reason, hint="pass the folder of the snapshot")
 
 
-def contents(folder: Path) -> Contents:
+def contents(folder: Location) -> Contents:
     """Find the model among the files of a folder."""
-    names = [name for name in _names(folder) if not is_folder(folder / name)]
+    files = [name for name in names(folder) if not is_folder(folder / name)]
     # The usual case first: asking every reader for its endings imports all of them.
     known: tuple[str, ...] = (_USUAL,)
-    if not any(name.endswith(_USUAL) for name in names):
+    if not any(name.endswith(_USUAL) for name in files):
         known = suffixes(strangers=False)
-    if not any(name.endswith(known) for name in names):
+    if not any(name.endswith(known) for name in files):
         known = suffixes()
-    models = [name for name in names if name.endswith(known)]
+    models = [name for name in files if name.endswith(known)]
     weights = _of_one_format([name for name in models if not name.startswith(_STATE)]) or models
-    index = _index(folder, [name for name in names if name.endswith(_INDEX)], weights, known)
-    others = [name for name in names if re.fullmatch(_OTHERS, name)]
+    index = _index(folder, [name for name in files if name.endswith(_INDEX)], weights, known)
+    others = [name for name in files if re.fullmatch(_OTHERS, name)]
     if not index and not weights:
         raise _no_model(folder, others)
     beside = sorted({*models, *others})
@@ -118,7 +146,7 @@ def _of_one_format(names: list[str]) -> list[str]:
     return [name for name in names if chosen is None or Path(name).suffix.lower() == chosen]
 
 
-def check_complete(folder: Path, weights: list[str]) -> None:
+def check_complete(folder: Location, weights: list[str]) -> None:
     """Refuse a numbered set, such as `-00001-of-00003`, that is not complete."""
     sets: dict[tuple[str, str, str, int], set[int]] = {}
     for part in filter(None, (re.fullmatch(_PART, name) for name in weights)):
@@ -143,17 +171,9 @@ def listed(names: list[str], most: int = 5) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def _names(folder: Path) -> list[str]:
-    """List the files of a folder without the hidden ones."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name[0] != ".")  # noqa: PTH208
-    except OSError as error:
-        raise unreadable(folder, error) from error
-
-
 def _chosen(main: Path, names: list[str]) -> str:
     """Read the name of the current snapshot from refs/main; refuse one that does not exist."""
-    file = File(main)
+    file = open_file(main)
     try:
         commit = file.read(0, min(file.size, _COMMIT_BYTES)).decode("utf-8", "replace").strip()
     finally:
@@ -165,7 +185,7 @@ def _chosen(main: Path, names: list[str]) -> str:
 
 
 def _index(
-    folder: Path, indexes: list[str], weights: list[str], known: tuple[str, ...]
+    folder: Location, indexes: list[str], weights: list[str], known: tuple[str, ...]
 ) -> str | None:
     """Choose the index; one of an unknown format counts only if there is nothing else."""
     ours = [name for name in indexes if name.removesuffix(_INDEX).endswith(known)]
@@ -180,7 +200,7 @@ def _index(
     raise UnknownFormat(visible(str(folder)), reason, hint="pass the path of the index")
 
 
-def _no_model(folder: Path, others: list[str]) -> UnknownFormat:
+def _no_model(folder: Location, others: list[str]) -> UnknownFormat:
     where = visible(str(folder))
     if others:
         reason = f"no reader knows the models of this folder: {listed(others)}"
@@ -190,44 +210,60 @@ def _no_model(folder: Path, others: list[str]) -> UnknownFormat:
     return UnknownFormat(where, "there is no model in this folder", hint=hint)
 
 
-def _some_below(folder: Path) -> Iterator[str]:
+def _some_below(folder: Location) -> Iterator[str]:
     """Yield names from the first sub-folders only: the folder may be the root of a disk."""
-    for seen, (_, _, names) in enumerate(os.walk(folder)):
-        yield from names
-        if seen >= _LOOK_INTO:
-            return
+    with suppress(ModelError):
+        for seen, (_, _, files) in enumerate(_walk(folder)):
+            yield from files
+            if seen >= _LOOK_INTO:
+                return
 
 
-def model_files(folder: str | Path) -> list[str]:
+def model_files(folder: str | Location) -> list[str]:
     """List the models below a folder by relative name, sorted.
 
     A folder with an index, or one that is itself a checkpoint, is one model; its name is `.` if it
     is the folder itself. Links to folders are not followed; hidden files and folders are skipped.
     """
-    folder = Path(folder)
-    return sorted(_models(folder, suffixes()))
+    return sorted(_models(locate(folder), suffixes()))
 
 
-def _models(folder: Path, known: tuple[str, ...]) -> Iterator[str]:
-    def refuse(error: OSError) -> None:
-        raise unreadable(Path(error.filename or folder), error) from error
-
-    for here, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if name[0] != "."]
-        place = Path(here).relative_to(folder)
-        if any(name.endswith(_INDEX) for name in files) or is_checkpoint(Path(here)):
-            yield str(place)
-            folders[:] = [] if is_checkpoint(Path(here)) else folders
+def _models(folder: Location, known: tuple[str, ...]) -> Iterator[str]:
+    for place, folders, files in _walk(folder):
+        here = folder / place if place else folder
+        if any(name.endswith(_INDEX) for name in files) or is_checkpoint(here):
+            yield place or "."
+            folders[:] = [] if is_checkpoint(here) else folders
             continue
-        yield from (str(place / name) for name in files if name[0] != "." and name.endswith(known))
+        yield from (_joined(place, name) for name in files if name.endswith(known))
+
+
+def _walk(folder: Location) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each folder below by relative name, with its folders and files, as `os.walk` does."""
+    waiting = [""]
+    while waiting:
+        place = waiting.pop()
+        here = folder / place if place else folder
+        every = names(here)
+        folders = [name for name in every if is_folder(here / name)]
+        others = set(folders)
+        yield place, folders, [name for name in every if name not in others]
+        waiting += [_joined(place, name) for name in folders if not is_link(here / name)]
+
+
+def _joined(place: str, name: str) -> str:
+    return f"{place}/{name}" if place else name
 
 
 # A name inside a file is not trusted. It must be a relative path, and its target, after every link,
 # must be in the folder of the model; or, in a cache of Hugging Face, where each file is a link, in
-# the `blobs` of the same `models--` folder.
+# the `blobs` of the same `models--` folder. At an address there are no links, but the server might
+# read more into a name than we do: there it must be plain.
+
+_NOT_PLAIN = re.compile(r"[\x00-\x1f\x7f%?#:;\\]")
 
 
-def neighbour(file: ModelFile, location: str) -> File:
+def neighbour(file: ModelFile, location: str) -> ModelFile:
     """Open a file that a model names, after checking where the name leads."""
     where = visible(str(file.path))
     named = f"'{for_terminal(location)}'"
@@ -236,17 +272,35 @@ def neighbour(file: ModelFile, location: str) -> File:
         raise CorruptFile(where, f"it names the file {named}, expected a relative path")
     if location[0] == "/" or location[1:2] == ":" or ".." in parts:
         raise CorruptFile(where, f"it names the file {named}, which is outside its folder")
-    folder = _folder(file.path, location)
-    target = os.path.realpath(folder / location)
-    if not any(_is_inside(target, home) for home in _homes(folder)):
-        reason = f"it names the file {named}, which leads outside its folder by a link"
-        raise CorruptFile(where, reason)
-    return File(Path(target), limits_of(file))
+    location = "/".join(parts)
+    if not is_plain(file.path, location):
+        raise CorruptFile(where, f"it names the file {named}, expected a plain name at an address")
+    return open_file(_target(file.path, location, where), limits_of(file))
+
+
+def is_plain(owner: Location, name: str) -> bool:
+    """Can a server read no more into a name than we do? At a path on this machine, always."""
+    if not isinstance(owner, Address):
+        return True
+    parts = name.split("/")
+    return not _NOT_PLAIN.search(name) and not {"", ".", ".."} & set(parts)
 
 
 def limits_of(file: ModelFile) -> Mapping[str, int]:
     """Return the limits of an open file, for the files that it names."""
     return {name: file.limit(name) for name in DEFAULTS}
+
+
+def _target(path: Location, location: str, where: str) -> Location:
+    """Return where a relative name leads, after every link; refuse one that leads outside."""
+    if isinstance(path, Address):
+        return path.parent / location
+    folder = _folder(path, location)
+    target = os.path.realpath(folder / location)
+    if not any(_is_inside(target, home) for home in _homes(folder)):
+        reason = f"it names the file '{for_terminal(location)}', which leads outside its folder"
+        raise CorruptFile(where, f"{reason} by a link")
+    return Path(target)
 
 
 def _folder(path: Path, location: str) -> Path:

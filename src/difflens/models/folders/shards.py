@@ -10,18 +10,22 @@ All headers are read when the folder is opened, in the order of the names of the
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Address, Location
+from difflens.core.encodings import encoding_of
 from difflens.core.errors import CorruptFile, LimitExceeded, UnknownName
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import HasAliases, HasRefused, ModelFile, TensorSource
+from difflens.core.once import Call, as_call
+from difflens.core.protocols import Encoding, HasAliases, HasRefused, TensorSource
 from difflens.core.records import TensorInfo
-from difflens.storage.local import File, is_file
+from difflens.storage import places
+from difflens.storage.places import is_file
 
 from .. import strict_json
 from ..formats import open_file
-from .listing import check_complete, contents, listed, model_folder
+from .listing import check_complete, contents, is_plain, listed, model_folder
+from .together import open_together
 
 Limits = Mapping[str, int]
 
@@ -44,6 +48,7 @@ class Sharded:
 
     def __init__(self, where: str, shards: Mapping[str, TensorSource]) -> None:
         """Merge the contents of the shards; refuse a tensor that is in two of them."""
+        self.where = where
         self.format = next(iter(shards.values())).format
         tensors: dict[str, TensorInfo] = {}
         self.tensors: Mapping[str, TensorInfo] = tensors
@@ -76,10 +81,13 @@ class Sharded:
             raise UnknownName("tensor", name, self.tensors) from None
         return shard.read_into(name, start, stop, buffer)
 
-    def place(self, name: str) -> tuple[ModelFile, int] | None:
-        """Return the file and the offset of a tensor; None if its shard does not know them."""
-        shard = self.shards[self.homes[name]]
-        return shard.place(name) if hasattr(shard, "place") else None
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored, in the words of its shard."""
+        return encoding_of(self.shards[self.homes[name]], name)
+
+    def __reduce__(self) -> Call:
+        """Put it together from its shards in another process."""
+        return as_call(_put_together, self.where, *self.shards.items())
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if a file is not the one that was opened."""
@@ -99,7 +107,11 @@ class Sharded:
                 self.warnings.append(f"{text}, '{other}' before it: the first is used")
 
 
-def open_folder(path: Path, forced: str | None, limits: Limits) -> TensorSource:
+def _put_together(where: str, *shards: tuple[str, TensorSource]) -> Sharded:
+    return Sharded(where, dict(shards))
+
+
+def open_folder(path: Location, forced: str | None, limits: Limits) -> TensorSource:
     """Open the model in a folder."""
     folder = model_folder(path)
     checkpoint = _open_checkpoint(folder, limits)
@@ -118,31 +130,34 @@ def open_folder(path: Path, forced: str | None, limits: Limits) -> TensorSource:
     return model
 
 
-def _open_checkpoint(folder: Path, limits: Limits) -> TensorSource | None:
+def _open_checkpoint(folder: Location, limits: Limits) -> TensorSource | None:
     """Open a folder that is itself a checkpoint; None if it is not one."""
     if is_file(folder / ".metadata"):
         return open_file(folder / ".metadata", "dcp", limits)
     if is_file(folder / "saved_model.pb"):
         return open_file(folder / "saved_model.pb", "saved_model", limits)
     if is_file(folder / _LATEST):
-        index = checkpoint_index(folder / _LATEST, limits)
+        index = latest_index(folder / _LATEST, limits)
         if index is None:
             raise CorruptFile(visible(str(folder / _LATEST)), "it names no model_checkpoint_path")
         return open_file(index, "tensorflow", limits)
     return None
 
 
-def checkpoint_index(path: Path, limits: Limits) -> Path | None:
-    """Return the index of a TensorFlow checkpoint that a prefix or a `checkpoint` file names."""
-    if path.name == _LATEST and is_file(path):
-        return _latest_index(path, limits)
+def index_of_prefix(path: Location) -> Location | None:
+    """Return the index of the TensorFlow checkpoint whose prefix this is; None if it is not one."""
     index = path.parent / f"{path.name}.index"
     return index if path.name and not is_file(path) and is_file(index) else None
 
 
-def _latest_index(path: Path, limits: Limits) -> Path | None:
-    """Read which checkpoint is the latest, which must be in the same folder; None if none is."""
-    file = File(path, limits)
+def latest_index(path: Location, limits: Limits) -> Location | None:
+    """Return the index that TensorFlow's file `checkpoint` names, which must be beside it.
+
+    None if the path is no such file, or names none.
+    """
+    if path.name != _LATEST or not is_file(path):
+        return None
+    file = places.open_file(path, limits)
     try:
         text = file.read(0, min(file.size, 1 << 20)).decode("utf-8", "replace")
     finally:
@@ -151,14 +166,14 @@ def _latest_index(path: Path, limits: Limits) -> Path | None:
     if match is None:
         return None
     name = match.group(1).rpartition("/")[2]  # an absolute path is that of the writer's machine
-    index = path.with_name(f"{name}.index") if name else None
+    index = path.with_name(f"{name}.index") if name and is_plain(path, name) else None
     if index is None or not is_file(index):
         reason = f"it names the checkpoint '{for_terminal(name)}', which is not there"
         raise CorruptFile(visible(str(path)), reason, hint="name the .index file itself")
     return index
 
 
-def open_index(path: Path, forced: str | None, limits: Limits) -> Sharded:
+def open_index(path: Location, forced: str | None, limits: Limits) -> Sharded:
     """Open the shards of an index, and check them against it."""
     index = read_index(path, limits)
     return _open_shards(
@@ -167,19 +182,21 @@ def open_index(path: Path, forced: str | None, limits: Limits) -> Sharded:
 
 
 def _open_shards(
-    folder: Path,
+    folder: Location,
     names: Iterable[str],
     forced: str | None,
     limits: Limits,
     check: Callable[[Sharded], None] = lambda _: None,
 ) -> Sharded:
     """Open all shards, or none of them."""
+    names = list(filter(_is_first_part, names))
+    sources = open_together(
+        lambda path: open_file(path, forced, limits), [folder / name for name in names]
+    )
     with ExitStack() as opened:
-        shards: dict[str, TensorSource] = {}
-        for name in filter(_is_first_part, names):
-            shards[name] = open_file(folder / name, forced, limits)
-            opened.callback(shards[name].close)
-        model = Sharded(visible(str(folder)), shards)
+        for source in sources:
+            opened.callback(source.close)
+        model = Sharded(visible(str(folder)), dict(zip(names, sources, strict=True)))
         check(model)
         opened.pop_all()
     return model
@@ -207,7 +224,7 @@ def _compare(index: Index, model: Sharded) -> None:
         model.warnings.append(f"{text}, the tensors take {size} bytes")
 
 
-def read_index(path: Path, limits: Mapping[str, int]) -> Index:
+def read_index(path: Location, limits: Mapping[str, int]) -> Index:
     """Read an index, and check that all its shards are in its own folder."""
     where = visible(str(path))
     parsed = _parse(path, where, limits)
@@ -227,8 +244,8 @@ def read_index(path: Path, limits: Mapping[str, int]) -> Index:
     return Index(where, weight_map, shards, _total_size(parsed))
 
 
-def _parse(path: Path, where: str, limits: Mapping[str, int]) -> Any:
-    file = File(path, limits)
+def _parse(path: Location, where: str, limits: Mapping[str, int]) -> Any:
+    file = places.open_file(path, limits)
     try:
         limit = file.limit("json_header")
         if file.size > limit:
@@ -242,11 +259,12 @@ def _parse(path: Path, where: str, limits: Mapping[str, int]) -> Any:
     return strict_json.parse(data, where, depth=limits["json_depth"], floats=True)
 
 
-def _check_shard(name: str, index: Path, where: str) -> None:
+def _check_shard(name: str, index: Location, where: str) -> None:
     """Refuse a name that leads out of the folder, whatever file it leads to."""
     shown = for_terminal(name)
     parts = name.split("/")
-    if not name or "\\" in name or "\0" in name or {"", ".", ".."} & set(parts):
+    is_odd = "\\" in name or "\0" in name or not is_plain(index, name)
+    if not name or is_odd or {"", ".", ".."} & set(parts):
         raise CorruptFile(where, f"shard '{shown}' is not the name of a file in this folder")
     if name == index.name:
         raise CorruptFile(where, f"the index names itself as a shard: '{shown}'")
@@ -255,7 +273,9 @@ def _check_shard(name: str, index: Path, where: str) -> None:
         raise CorruptFile(where, f"shard '{shown}' leads out of the folder")
 
 
-def _is_inside(folder: Path, root: Path) -> bool:
+def _is_inside(folder: Location, root: Location) -> bool:
+    if isinstance(folder, Address) or isinstance(root, Address):
+        return True  # no links, and the name was checked
     try:
         return folder.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError):  # a loop of links, or not a name

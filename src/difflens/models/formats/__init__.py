@@ -1,8 +1,9 @@
 """Model files in: one file a format, and the one door that opens them all."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from os import PathLike
 
+from difflens.core.addresses import Address, Location, locate
 from difflens.core.errors import UnknownFormat, UnreadableFile
 from difflens.core.escape import visible
 from difflens.core.protocols import ModelFile, Opener, TensorSource
@@ -17,7 +18,7 @@ _ENDINGS = {"pt": "pytorch", "pth": "pytorch", "bin": "pytorch", "ckpt": "pytorc
 
 
 def open_model(
-    path: str | Path,
+    path: str | PathLike[str] | Address,
     *,
     format: str | None = None,  # noqa: A002  the word of the command line
     limits: Mapping[str, int] | None = None,
@@ -28,28 +29,35 @@ def open_model(
     of `sources.limits` by name.
     """
     from difflens.core.limits import check
-    from difflens.storage.local import is_folder
+    from difflens.storage.places import is_folder
 
-    from ..folders.shards import checkpoint_index, open_folder, open_index
+    from ..folders.shards import index_of_prefix, latest_index, open_folder, open_index
 
     if not str(path):
         raise UnreadableFile("''", "the path is empty")
-    path, limits = Path(path), check(limits)
+    path, limits = locate(path), check(limits)
     if is_folder(path):
         return open_folder(path, format, limits)
     if path.name.endswith(".index.json"):
         return open_index(path, format, limits)
-    index = checkpoint_index(path, limits)
-    return open_file(index, "tensorflow", limits) if index else open_file(path, format, limits)
+    index = latest_index(path, limits)
+    if index is None:
+        try:
+            return open_file(path, format, limits)
+        except UnreadableFile:
+            index = index_of_prefix(path)
+            if index is None:
+                raise
+    return open_file(index, "tensorflow", limits)
 
 
-def open_file(path: Path, forced: str | None, limits: Mapping[str, int]) -> TensorSource:
+def open_file(path: Location, forced: str | None, limits: Mapping[str, int]) -> TensorSource:
     """Open one file with the reader that knows it; a failure leaves no descriptor behind."""
-    from difflens.storage.local import File
+    from difflens.storage import places
 
     from ..refusals import refusal
 
-    file = File(path, limits)
+    file = places.open_file(path, limits)
     try:
         head = file.read(0, min(HEAD_BYTES, file.size))
         error = refusal(head, path, file.size)
@@ -72,7 +80,7 @@ def readers(*, strangers: bool = True) -> Iterator[Entry]:
         yield from (entry for entry in source if entry.name not in ours)
 
 
-def _likely_first(path: Path) -> Iterator[Entry]:
+def _likely_first(path: Location) -> Iterator[Entry]:
     """Yield every reader, first the one the name's ending speaks for: importing all takes a while.
 
     Each still decides by content.

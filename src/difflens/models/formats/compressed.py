@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from difflens.core.addresses import Location
 from difflens.core.errors import (
     INCOMPLETE,
     CorruptFile,
@@ -24,10 +25,11 @@ from difflens.core.errors import (
     UnknownFormat,
 )
 from difflens.core.escape import visible
-from difflens.core.protocols import ModelFile, TensorSource
+from difflens.core.once import Call, as_call
+from difflens.core.protocols import Encoding, ModelFile, TensorSource
 
 from ..computed import WrappedSource
-from ..containers.inner_files import Unpacked, damage
+from ..containers.inner_files import Cursor, Unpacked, damage
 from . import HEAD_BYTES, readers, source
 
 _MAGIC = {
@@ -52,7 +54,7 @@ def _kind(head: bytes) -> str:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of compressed data?"""
     del path
     return bool(_kind(head)) and (
@@ -69,10 +71,7 @@ def compressed(file: ModelFile) -> Compressed:
         raise UnknownFormat(where, "it begins as nothing compressed does")
     packing = _PACKINGS[kind](file)
     about = f"the {kind} stream"
-
-    def begin() -> Chained:
-        return Chained(file, packing.make, about, packing.errors)
-
+    begin = Chaining(file, packing.make, about, packing.errors)
     unpacked = Unpacked(file, begin, packing.size or 0, about)
     counted = packing.size is None or file.size <= _SMALL
     if counted:
@@ -100,6 +99,15 @@ class Compressed(WrappedSource):
         """Fill the buffer with bytes [start, stop) of the tensor and return how many."""
         self._was_read = True
         return super().read_into(name, start, stop, buffer)
+
+    def encoding(self, name: str) -> Encoding:
+        """Return how a tensor is stored in what is unpacked."""
+        self._was_read = True
+        return super().encoding(name)
+
+    def __reduce__(self) -> Call:
+        """Open it again in another process."""
+        return as_call(compressed, self._file)
 
     def confirm(self) -> None:
         """Raise if the file has changed or, where tensors were read, its checksum is wrong.
@@ -147,10 +155,13 @@ def _gzip(file: ModelFile) -> _Packing:
 def _xz(file: ModelFile) -> _Packing:
     import lzma
 
-    def make() -> Coder:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+    return _Packing(_xz_coder, (lzma.LZMAError, EOFError), _xz_size(file))
 
-    return _Packing(make, (lzma.LZMAError, EOFError), _xz_size(file))
+
+def _xz_coder() -> Coder:
+    import lzma
+
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
 
 
 def _bzip2(file: ModelFile) -> _Packing:
@@ -258,6 +269,20 @@ class Gzip:
         other = Gzip()
         other._coder = self._coder.copy()
         return other
+
+
+@dataclass(frozen=True)
+class Chaining:
+    """How to begin with the first of several members in a row."""
+
+    packed: ModelFile
+    make: Callable[[], Coder]
+    about: str
+    errors: tuple[type[Exception], ...]
+
+    def __call__(self) -> Cursor:
+        """Begin at the first byte."""
+        return Chained(self.packed, self.make, self.about, self.errors)
 
 
 class Chained:

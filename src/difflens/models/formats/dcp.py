@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import dropwhile, islice
 from math import prod
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from difflens.core.addresses import Address, Location
 from difflens.core.dtypes import BITS
+from difflens.core.encodings import encoding_of, extents_of
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import ModelFile
+from difflens.core.protocols import Extent, ModelFile
 from difflens.core.records import TensorInfo
-from difflens.storage.local import File
+from difflens.storage.places import gather
 
 from ..containers.encodings import EncodedSource
 from ..containers.inner_files import Part
-from ..folders.listing import limits_of
-from ..torch.pieces import Piece, Range, Whole, read_metadata
+from ..folders.listing import neighbour
+from ..folders.together import open_together
+from ..torch.pieces import About, Piece, Range, Whole, read_metadata
 from ..torch.source import TorchSource, refusal_warning
 from ..torch.tensors import ENCODINGS
 from . import source
@@ -34,9 +38,11 @@ from .pytorch import Archive
 _MARK = b"torch.distributed.checkpoint.metadata"
 _LARGEST_VALUE = 1 << 16
 _MOST_VALUES = 1000
+_FRONT, _BACK = 4096, 66_000  # bytes of a piece: its pickle, and the directory of its zip
+_PIECES_AT_ONCE = 64
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is this the pickle about a distributed checkpoint?"""
     return head[:1] == b"\x80" and _MARK in head[:80]
 
@@ -73,6 +79,10 @@ class Assembled(NamedTuple):
     name: str
     layout: Layout
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Look it up in another process, where the checkpoint is opened once."""
+        return encoding_of, (self.checkpoint, self.name)
+
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Read, piece after piece, the runs that the range touches."""
         done = 0
@@ -83,6 +93,21 @@ class Assembled(NamedTuple):
             piece.read_into("tensor", place, place + length, buffer[done : done + length])
             done += length
         return done
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the range of each piece that bytes [start, stop) touch, of remote files."""
+        touched: dict[Piece, range] = {}
+        if not self.checkpoint.is_remote:
+            return
+        while start < stop:
+            box, place, run = self._run(start)
+            length = min(run, stop - start)
+            before = touched.get(box.piece, range(place, place))
+            touched[box.piece] = range(before.start, max(before.stop, place + length))
+            start += length
+        for piece, span in touched.items():
+            opened = self.checkpoint.piece(self.name, piece)
+            yield from extents_of(opened.encoding("tensor"), span.start, span.stop)
 
     def _run(self, place: int) -> tuple[Box, int, int]:
         """Find the piece that holds a byte, where in it, and how many bytes follow there."""
@@ -111,13 +136,16 @@ class Checkpoint(EncodedSource):
         self._where = visible(str(file.path))
         self._values: dict[str, str] = {}
         self.metadata = self._values
-        self._files: dict[str, File] = {}
+        self._files: dict[str, ModelFile] = {}
         self._checked: set[tuple[str, Piece]] = set()
         self._pieces: dict[Range, TorchSource] = {}
+        self._ranges: list[Range] = []  # of all pieces, as they lie in their files
+        self._gathered: set[Range] = set()
         self._lock = threading.Lock()
         try:
             about = read_metadata(file)
             self.refused = about.refused
+            self._open_files(about)
             for name, whole in about.tensors.items():
                 self._plan(name, whole)
             for name, place in about.values.items():
@@ -128,11 +156,24 @@ class Checkpoint(EncodedSource):
         self.refused = sorted(set(self.refused))
         self.warnings += refusal_warning(self.refused)
 
+    def _open_files(self, about: About) -> None:
+        """Open every file that a piece or a value lies in."""
+        pieces = {piece.range for whole in about.tensors.values() for piece in whole.pieces}
+        self._ranges = sorted(pieces)
+        names = sorted({each.file for each in (*pieces, *about.values.values())})
+        folder = self.file.path.parent
+        files = open_together(
+            lambda path: neighbour(self.file, path.name), [folder / name for name in names]
+        )
+        self._files = dict(zip(names, files, strict=True))
+        self.opened += files
+
     def piece(self, name: str, piece: Piece) -> TorchSource:
         """Open a piece of a tensor, once, and check it against the metadata."""
         with self._lock:
             opened = self._pieces.get(piece.range)
             if opened is None:
+                self._gather_from(piece.range)
                 opened = Archive(self._part(piece.range)).open(self.format)
                 self._pieces[piece.range] = opened
                 self.opened.append(opened)
@@ -140,6 +181,28 @@ class Checkpoint(EncodedSource):
                 self._check(name, piece, opened)
                 self._checked.add((name, piece))
         return opened
+
+    @property
+    def is_remote(self) -> bool:
+        """Does it lie elsewhere, where every request takes long?"""
+        return isinstance(self.file.path, Address)
+
+    def _gather_from(self, place: Range) -> None:
+        """Fetch what opening this piece and the next ones reads: beginnings and ends."""
+        if not self.is_remote or place in self._gathered:
+            return
+        following = (each for each in self._ranges if each.file == place.file)
+        some = list(islice(dropwhile(lambda each: each != place, following), _PIECES_AT_ONCE))
+        self._gathered.update(some)
+        ends = (
+            span
+            for each in some
+            for span in (
+                (each.begin, each.begin + min(each.length, _FRONT)),
+                (each.begin + max(0, each.length - _BACK), each.begin + each.length),
+            )
+        )
+        gather(self._files[place.file], ends)
 
     def _plan(self, name: str, whole: Whole) -> None:
         """Plan how a tensor is assembled from its pieces."""
@@ -174,10 +237,6 @@ class Checkpoint(EncodedSource):
 
     def _part(self, place: Range) -> Part:
         """Return a range of a file of the folder, once it is known to be there."""
-        if place.file not in self._files:
-            path = self.file.path.parent / place.file
-            self._files[place.file] = File(path, limits_of(self.file))
-            self.opened.append(self._files[place.file])
         file = self._files[place.file]
         if place.begin + place.length > file.size:
             said = f"a piece ends at byte {place.begin + place.length}"

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS, BY_NUMPY_NAME
 from difflens.core.errors import CorruptFile, LimitExceeded, ModelError
 from difflens.core.escape import for_terminal, visible
@@ -44,7 +44,7 @@ class _Array(NamedTuple):
 class _Head:
     """The first bytes of a file as one; what lies behind them is not looked at."""
 
-    def __init__(self, head: bytes, path: Path) -> None:
+    def __init__(self, head: bytes, path: Location) -> None:
         self.path = path
         self.size = 1 << 62
         self._head = head
@@ -57,7 +57,7 @@ class _Head:
         return 1000
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Is this a map of texts that leads to an array within the first bytes?"""
     first = head[:1]
     if not (b"\x81" <= first <= b"\x8f" or first in (b"\xde", b"\xdf")):

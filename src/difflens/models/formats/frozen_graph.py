@@ -10,8 +10,8 @@ There is no magic: a file is recognised by a first node that has a name and an o
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from difflens.core.addresses import Location
 from difflens.core.errors import CorruptFile
 from difflens.core.escape import visible
 from difflens.core.protocols import ModelFile
@@ -25,7 +25,7 @@ _NAME = re.compile(rb"[A-Za-z0-9.^][A-Za-z0-9_.\\/>-]*")
 _OPERATION = re.compile(rb"_?[A-Z][A-Za-z0-9_>]*")
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Do these bytes begin with a node: its length, its name, its operation?"""
     del path
     if head[:1] != b"\x0a":

@@ -13,10 +13,11 @@ A model split into `name-00001-of-00003.gguf` and so on is opened by its first f
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import ExitStack
 from math import prod
-from pathlib import Path
 
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.limits import LARGEST
@@ -34,7 +35,7 @@ _PART = re.compile(r"(.*)-([0-9]{5})-of-([0-9]{5})\.gguf", re.DOTALL)
 _SPLIT = ("split.no", "split.count", "split.tensors.count")
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of a GGUF file?"""
     del path
     return head.startswith(b"GGUF")
@@ -95,9 +96,8 @@ class Gguf(EncodedSource):
             if begin + size > self.file.size and size:
                 reason = f"{about} ends at byte {begin + size}, the file has {self.file.size}"
                 raise CorruptFile(self._where, reason, hint=INCOMPLETE)
-            decode = stored.decode
-            blocks = Blocks(self.file, begin, stored, decode) if decode else None
-            self.add(info, blocks or Straight(self.file, begin))
+            blocks = Blocks(self.file, begin, entry.kind, header.big_endian)
+            self.add(info, blocks if stored.decode else Straight(self.file, begin))
             places.append((begin, begin + size, entry.name))
             if stored.is_opaque:
                 opaque.setdefault(stored.name, []).append(entry.name)
@@ -165,10 +165,11 @@ def _opaque(kind: str, names: list[str]) -> str:
 
 def _together(first: Gguf, file: ModelFile) -> TensorSource:
     """Open the other files of a split model beside its first one."""
-    from difflens.storage.local import File, is_file
+    from difflens.storage.places import is_file
 
     from ..folders.listing import limits_of, listed
     from ..folders.shards import Sharded
+    from ..folders.together import open_together
 
     where, count = visible(str(file.path)), first.integer("split.count")
     found = _PART.fullmatch(file.path.name)
@@ -184,18 +185,31 @@ def _together(first: Gguf, file: ModelFile) -> TensorSource:
     if file.path.name != names[0]:
         reason = f"it is part {int(found[2])} of {count} of a model"
         raise CorruptFile(where, reason, hint=f"name the first part: {for_terminal(names[0])}")
+    limits = limits_of(file)
+    others = open_together(
+        lambda path: _open_part(path, limits), [file.path.with_name(name) for name in names[1:]]
+    )
+    parts = dict(zip(names, [first, *others], strict=True))
     with ExitStack() as opened:
-        parts = {names[0]: first}
-        for name in names[1:]:
-            other = File(file.path.with_name(name), limits_of(file))
-            opened.callback(other.close)
-            parts[name] = Gguf(other)
+        for each in others:
+            opened.callback(each.close)
         for number, (name, part) in enumerate(parts.items()):
             _check_part(part, number, count, f"'{for_terminal(name, 80)}'", where)
         model = Sharded(where, parts)
         _check_total(first.integer("split.tensors.count"), len(model.tensors), where)
         opened.pop_all()
     return model
+
+
+def _open_part(path: Location, limits: Mapping[str, int]) -> Gguf:
+    from difflens.storage.places import open_file
+
+    file = open_file(path, limits)
+    try:
+        return Gguf(file)
+    except BaseException:
+        file.close()
+        raise
 
 
 def _check_part(part: Gguf, number: int, count: int, name: str, where: str) -> None:

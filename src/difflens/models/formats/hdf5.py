@@ -12,13 +12,14 @@ a damaged file may crash it.
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
 from difflens.core.errors import INCOMPLETE, CorruptFile, DifflensError, LimitExceeded
 from difflens.core.escape import for_terminal, visible
 from difflens.core.limits import LARGEST
+from difflens.core.once import make_once
 from difflens.core.protocols import ModelFile
 from difflens.core.records import TensorInfo
 
@@ -36,7 +37,7 @@ _MOST_HELD = 512 << 20
 _LONGEST_TEXT, _NAMED = 1 << 16, 10
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is the signature at the start, or behind a user block that is nothing else?"""
     if head.startswith(SIGNATURE):
         return True
@@ -64,9 +65,17 @@ class ChildValues(NamedTuple):
     child: Child
     number: int
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Ask another child in another process."""
+        return _values_in, (self.child.file, self.number)
+
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Have the child read the values."""
         return self.child.read_into(self.number, start, start + len(buffer), buffer)
+
+
+def _values_in(file: ModelFile, number: int) -> ChildValues:
+    return ChildValues(make_once(Hdf5, file).child, number)
 
 
 class Hdf5(EncodedSource):
@@ -81,25 +90,25 @@ class Hdf5(EncodedSource):
         self._metadata: dict[str, str] = {}
         self.metadata = self._metadata
         matlab = file.size >= 512 and file.read(0, len(_MATLAB)) == _MATLAB
-        self._child = Child(file, held=self._is_unpacked, matlab=matlab)
+        self.child = Child(file, held=self._is_unpacked, matlab=matlab)
         try:
             self._list_datasets()
         except BaseException:
-            self._child.close()
+            self.child.close()
             raise
         if not any(isinstance(each, ChildValues) for each in self.encodings.values()):
-            self._child.close()
+            self.child.close()
 
     def close(self) -> None:
         """End the child and close the files."""
-        self._child.close()
+        self.child.close()
         super().close()
 
     def _list_datasets(self) -> None:
         """Add the datasets that the child lists, checked against what a sound file could hold."""
         paths: dict[str, str] = {}
         ranges: list[tuple[int, int, str]] = []
-        for part in self._child.listing():
+        for part in self.child.listing():
             for entry in part.get("datasets", ()):
                 name = self._named(entry["path"])
                 paths[entry["path"]] = name
@@ -142,7 +151,7 @@ class Hdf5(EncodedSource):
         if entry["direct"] and offset is not None and not self._is_unpacked:
             self.add(info, Straight(self.file, offset))
         else:
-            self.add(info, ChildValues(self._child, number))
+            self.add(info, ChildValues(self.child, number))
         return [(offset, offset + size, name)] if offset is not None and size else []
 
     def _add_alias(self, name: str, first: str) -> None:

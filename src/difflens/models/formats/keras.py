@@ -8,9 +8,9 @@ assets/             not read
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from difflens.core.addresses import Location
 from difflens.core.errors import CorruptFile, DifflensError
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -24,7 +24,7 @@ _WEIGHTS, _CONFIG, _METADATA = "model.weights.h5", "config.json", "metadata.json
 _OURS = {name.encode() for name in (_WEIGHTS, _CONFIG, _METADATA)}
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Is this a zip that begins with the members Keras writes?"""
     names = _first_names(head)
     if not names or names[0] not in _OURS:

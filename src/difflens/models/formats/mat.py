@@ -10,9 +10,9 @@ a matrix    flags and class, dimensions, name, then what its class has: numbers 
 from __future__ import annotations
 
 from math import prod
-from pathlib import Path
 from typing import NamedTuple
 
+from difflens.core.addresses import Location
 from difflens.core.errors import CorruptFile, LimitExceeded
 from difflens.core.escape import for_terminal, visible
 from difflens.core.limits import LARGEST
@@ -44,7 +44,7 @@ _DEEPEST = 32
 _LONGEST_TEXT = 1 << 16
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of a MATLAB 5 file? Version 7.3 is HDF5."""
     del path
     return head.startswith(b"MATLAB 5.0 MAT-file") and head[126:128] in (b"IM", b"MI")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from difflens.core.addresses import Location
 from difflens.core.errors import UnknownFormat
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -13,7 +12,7 @@ from ..containers.npy_header import MAGIC, Opaque, read_array
 from . import source
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of a NumPy array?"""
     del path
     return head.startswith(MAGIC)

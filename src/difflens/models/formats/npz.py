@@ -6,8 +6,7 @@ others      left out with a warning
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from difflens.core.addresses import Location
 from difflens.core.errors import CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -18,7 +17,7 @@ from ..containers.npy_header import MAGIC, Opaque, read_array
 from . import source
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Is this a zip whose first file is an array, or is it called one and its files lie loose?"""
     if head.startswith(b"PK\x05\x06"):
         return path.suffix == ".npz"

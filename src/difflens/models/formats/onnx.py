@@ -10,14 +10,13 @@ There is no magic: a file is recognised by first fields that a model has and not
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal
 from difflens.core.limits import LARGEST
 from difflens.core.protocols import ModelFile
 from difflens.core.records import GraphNode, TensorInfo
-from difflens.storage.local import File
 
 from ..containers.encodings import EncodedSource, Inline, Straight
 from ..containers.protobuf import BYTES, VARINT, Field, Wire, signed, varint
@@ -39,7 +38,7 @@ _QUOTED = re.compile(r"'([^']*)'")
 _KEYS = {"location", "offset", "length", "checksum"}
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Do these bytes begin as a ModelProto does: a version, short texts, then a graph?"""
     del path
     at, seen = 0, set()
@@ -84,7 +83,7 @@ class Onnx(EncodedSource):
         """Walk the graph; touch no tensor."""
         super().__init__(file, "onnx")
         self._wire = Wire(file)
-        self._files: dict[str, File] = {}
+        self._files: dict[str, ModelFile] = {}
         try:
             contents = Walk(self._wire).contents
             self._add_tensors(contents)

@@ -12,9 +12,9 @@ Nothing the pickle names is imported or called: see containers/pickles.py.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
+from difflens.core.addresses import Location
 from difflens.core.errors import CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -39,7 +39,7 @@ _KEY = re.compile(r"(?:data|constants)/[0-9A-Za-z_][0-9A-Za-z_.-]{0,200}", re.AS
 _SMALL = 64  # bytes of `byteorder`
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is this a zip whose first member torch would have written?"""
     if not head.startswith(b"PK\x03\x04") or len(head) < 30:
         return False

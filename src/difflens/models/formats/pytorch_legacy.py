@@ -10,9 +10,9 @@ Storages are little-endian whatever machine wrote them: torch swaps on writing.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -32,7 +32,7 @@ _BYTES = _MAGIC.to_bytes(10, "little")
 _PROTOCOL = 1001
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Does the file begin with a pickle of the magic number?"""
     if head[:1] == b"\x80":
         return _BYTES in head[:24]

@@ -10,10 +10,10 @@ sys_info   about the machine
 
 from __future__ import annotations
 
-from pathlib import Path
 from struct import unpack
 from typing import Any
 
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
@@ -32,7 +32,7 @@ _NAMES = ("storages", "tensors", "pickle", "sys_info")
 _FIRST = tuple(name.encode() for name in _NAMES)
 
 
-def recognise(head: bytes, _path: Path) -> bool:
+def recognise(head: bytes, _path: Location) -> bool:
     """Is this a tar archive whose first member is one of torch's?"""
     while head.startswith(b"ustar", 257) and head[156:157] in EXTENDED:
         digits = head[124:136].strip(b"\0 ")

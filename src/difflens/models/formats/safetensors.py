@@ -10,9 +10,9 @@ A file that two readers could read in two ways is refused.
 """
 
 from math import prod
-from pathlib import Path
 from typing import Any
 
+from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
 from difflens.core.errors import INCOMPLETE, CorruptFile, LimitExceeded
 from difflens.core.escape import for_terminal, visible
@@ -32,7 +32,7 @@ _KEYS = {"dtype", "shape", "data_offsets"}
 Entry = tuple[str, tuple[int, ...], int, int]
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Are these the first bytes of a safetensors file, or is it called one and nothing else?"""
     if head[4:8] == bytes(4) and head[8:].lstrip(b" \t\r\n")[:1] == b"{":
         return True

@@ -11,12 +11,11 @@ a graph is full of small constants whose names change from one export to the nex
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from difflens.core.addresses import Location
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import visible
 from difflens.core.protocols import ModelFile
-from difflens.storage.local import is_file
+from difflens.storage.places import is_file
 
 from ..containers.encodings import EncodedSource
 from ..containers.protobuf import BYTES, VARINT, Field, Wire, varint
@@ -31,7 +30,7 @@ _VARIABLES_IN_GRAPH = {"VarHandleOp", "VariableV2", "Variable"}
 _LARGE = 1 << 20  # bytes of constants beside variables that are worth a warning
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Do these bytes begin as a SavedModel does: schema 1, a graph with its operations or tags?"""
     del path
     if head[:3] != b"\x08\x01\x12":

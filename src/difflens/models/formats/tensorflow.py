@@ -13,14 +13,13 @@ replaced by the variables' own names, which count up in a process and differ bet
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from difflens.core.addresses import Location
 from difflens.core.crc32c import crc32c, masked
 from difflens.core.errors import INCOMPLETE, CorruptFile, UnreadableFile
 from difflens.core.escape import for_terminal, visible
 from difflens.core.protocols import ModelFile
 from difflens.core.records import TensorInfo
-from difflens.storage.local import File
 
 from ..containers.encodings import EncodedSource, Encoding, Inline, Straight, Swapped
 from ..containers.inner_files import BytesPart
@@ -47,7 +46,7 @@ _MOST_SHARDS = 100_000
 _PIECE = 8 << 20
 
 
-def recognise(head: bytes, path: Path) -> bool:
+def recognise(head: bytes, path: Location) -> bool:
     """Do these bytes begin with the first entry of a checkpoint's index, its header?"""
     del path
     size, at = varint(head, 0)
@@ -94,7 +93,7 @@ class Checkpoint(EncodedSource):
         """Read the index, block by block, and check that the shards are large enough."""
         super().__init__(file, "tensorflow")
         self._where = visible(str(file.path))
-        self._files: dict[int, File] = {}
+        self._files: dict[int, ModelFile] = {}
         self._entries: dict[bytes, Entry] = {}
         try:
             self._shards, self._is_big = self._read_index()
@@ -192,7 +191,7 @@ class Checkpoint(EncodedSource):
         width = {"C64": 4}.get(kind.dtype, min(kind.width, 8))
         return Swapped(stored, width) if self._is_big and width > 1 else stored
 
-    def _shard(self, number: int) -> File:
+    def _shard(self, number: int) -> ModelFile:
         if number not in self._files:
             if not 0 <= number < self._shards:
                 reason = f"a tensor is in shard {number}, there are {self._shards}"

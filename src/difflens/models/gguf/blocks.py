@@ -14,12 +14,15 @@ bit; all others are decoded by the package. The sizes are our own, so that files
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from difflens.core.dtypes import bits
 from difflens.core.errors import MissingExtra
-from difflens.core.protocols import ModelFile
+from difflens.core.protocols import Extent, ModelFile
+
+from ..containers.encodings import Straight
 
 # A decoder reads an array of bytes and fills an array of bytes.
 Decoder = Callable[[Any, Any], None]
@@ -86,6 +89,7 @@ class BlockType(NamedTuple):
         return self.elements * bits(self.dtype) // 8
 
 
+@cache
 def block_type(number: int, *, big_endian: bool) -> BlockType | None:
     """Return the type with that number; None if there is no such type.
 
@@ -112,14 +116,29 @@ class Blocks(NamedTuple):
 
     file: ModelFile
     begin: int
-    stored: BlockType
-    decode: Decoder
+    number: int  # of the type
+    big_endian: bool
+
+    @property
+    def stored(self) -> BlockType:
+        """The type, which can be decoded."""
+        stored = block_type(self.number, big_endian=self.big_endian)
+        if stored is None or stored.decode is None:
+            raise ValueError(f"blocks of type {self.number} are not decoded")
+        return stored
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the range of the blocks, of a remote file."""
+        stored = self.stored
+        first, last = start // stored.unit, -(-stop // stored.unit)
+        return Straight(self.file, self.begin).extents(first * stored.size, last * stored.size)
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Decode the blocks that the range touches, straight into the buffer where possible."""
         import numpy as np
 
-        stop, unit, size = start + len(buffer), self.stored.unit, self.stored.size
+        stored = self.stored
+        stop, unit, size = start + len(buffer), stored.unit, stored.size
         for first, last in _pieces(start, stop, unit):
             raw: Any = np.empty((last - first) * size, np.uint8)
             self.file.read_into(self.begin + first * size, memoryview(raw))
@@ -128,7 +147,7 @@ class Blocks(NamedTuple):
             is_complete = high - low == (last - first) * unit
             decoded = target if is_complete else np.empty((last - first) * unit, np.uint8)
             with np.errstate(all="ignore"):  # a scale may be infinite: that is the file's affair
-                self.decode(raw, decoded)
+                stored.decode(raw, decoded)  # type: ignore[misc]
             if not is_complete:
                 target[:] = decoded[low - first * unit : high - first * unit]
         return len(buffer)

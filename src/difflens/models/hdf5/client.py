@@ -52,7 +52,7 @@ class Child:
 
     def __init__(self, file: ModelFile, *, held: bool, matlab: bool) -> None:
         """Start it; `held` sends the complete file first, if it cannot be read at any place."""
-        self._file, self._where = file, visible(str(file.path))
+        self.file, self._where = file, visible(str(file.path))
         self._seconds = file.limit("hdf5_seconds")
         self._lock = threading.RLock()
         self._failed: BaseException | None = None
@@ -122,7 +122,7 @@ class Child:
         head = bytearray(HEADER.size)
         self._receive(memoryview(head))
         kind, first, second = HEADER.unpack(head)
-        if kind == b"r" and first + second <= self._file.size:
+        if kind == b"r" and first + second <= self.file.size:
             self._send_file(first, first + second)
             return None
         # Asking for bytes for ever is no progress: only answers count.
@@ -156,7 +156,7 @@ class Child:
         """Send the child bytes of the file, a step at a time."""
         while start < stop:
             view = self._step[: min(len(self._step), stop - start)]
-            self._file.read_into(start, view)
+            self.file.read_into(start, view)
             self._send(view)
             start += len(view)
 

@@ -199,7 +199,7 @@ class Tensors(NamedTuple):
 
     def values(self, info: TensorInfo) -> Values:
         """Return a reader of the numbers of one tensor."""
-        return Values(Side(self.source, info))
+        return Values(Side.of(self.source, info))
 
 
 @contextmanager

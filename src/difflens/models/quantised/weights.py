@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from difflens.core.escape import for_terminal
+from difflens.core.once import as_call
 from difflens.core.protocols import TensorSource
 from difflens.core.records import TensorInfo
 
-from ..computed import ComputedSource, ComputedTensor
+from ..computed import ComputedSource, ComputedTensor, sized_encodings
 from ..folders.listing import listed
 from .parts import LONGEST_UNIT, DecodedWeight, Parts, Unfit
 from .schemes import scheme
@@ -32,12 +33,17 @@ _FILES = ("quantize_config.json: ", "quant_config.json: ")
 
 def decode_quantised(source: TensorSource, metadata: Mapping[str, str]) -> TensorSource:
     """Return a source with its quantised weights decoded; the same source if it has none."""
+    return _decode_by(source, json.dumps(_settings(metadata)))
+
+
+def _decode_by(source: TensorSource, settings: str) -> TensorSource:
+    """Decode by settings in JSON."""
     schemes = list(scheme.ours())
     endings = (*_PACKED, *(ending for each in schemes for ending in each.options["endings"]))
     anchors = [name for name in source.tensors if name.endswith(endings)]
     if not anchors:
         return source
-    parts = Parts(source, _settings(metadata))
+    parts = Parts(source, json.loads(settings))
     weights: dict[str, DecodedWeight] = {}
     refusals: dict[str, list[str]] = {}
     for anchor in anchors:
@@ -54,9 +60,14 @@ def decode_quantised(source: TensorSource, metadata: Mapping[str, str]) -> Tenso
     if not weights:
         return source
     computed = {
-        name: ComputedTensor(each.info, each.unit, each.make) for name, each in weights.items()
+        name: ComputedTensor(
+            each.info, each.unit, each.make, sized_encodings((source, part) for part in each.names)
+        )
+        for name, each in weights.items()
     }
-    return ComputedSource(source, _replaced(source.tensors, weights.values()), computed)
+    made_by = as_call(_decode_by, source, settings)
+    tensors = _replaced(source.tensors, weights.values())
+    return ComputedSource(source, tensors, computed, made_by=made_by)
 
 
 def _decode(parts: Parts, anchor: str) -> DecodedWeight | None:

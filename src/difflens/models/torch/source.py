@@ -14,12 +14,13 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from difflens.core.encodings import encoding_of, extents_of
 from difflens.core.errors import CorruptFile, LimitExceeded
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import ModelFile
+from difflens.core.protocols import Encoding, Extent, ModelFile
 from difflens.core.records import TensorInfo
 
-from ..containers.encodings import EncodedSource, Encoding, Straight
+from ..containers.encodings import EncodedSource, Straight
 from ..containers.inner_files import BytesPart
 from ..containers.pickle_nodes import Blob
 from ..folders.listing import listed
@@ -167,6 +168,10 @@ class Checked(NamedTuple):
                 raise CorruptFile(where, f"{reason} {self.checksum:08x}")
         return count
 
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the range, of a remote file."""
+        return extents_of(self.plain, start, stop)
+
 
 class Decoded(NamedTuple):
     """The encoding of a tensor whose bytes are decoded block by block."""
@@ -175,6 +180,10 @@ class Decoded(NamedTuple):
     name: str
     tensor: Tensor
     place: Place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Look it up in another process, where the archive is opened once."""
+        return encoding_of, (self.source, self.name)
 
     def read_into(self, start: int, buffer: memoryview) -> int:
         """Decode the blocks that the range touches."""

@@ -19,7 +19,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+from difflens.core.encodings import encoding_of
 from difflens.core.errors import OutputError
 from difflens.core.records import TensorInfo
 from difflens.models.folders.listing import describe_folder_files, model_folder
@@ -99,8 +101,9 @@ def _places(models: Models) -> Places:
     places: Places = {}
     for change in models.changes.values():
         if change.is_plain and change.bad:
-            place = models.bad.place(change.bad.name)  # type: ignore[attr-defined]
-            places[change.name] = (Path(place[0].path), place[1])
+            encoding: Any = encoding_of(models.bad, change.bad.name)
+            file, offset = encoding.place()
+            places[change.name] = (Path(file.path), offset)
     return places
 
 
