@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
 _COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
-    threads limits"""
+    threads limits allow_http"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -25,6 +25,7 @@ _EXAMPLES = (
     "difflens diff base.safetensors tuned.safetensors --change-summary",
     "difflens diff base.safetensors tuned.safetensors -o html --out page.html",
     "difflens diff hf-folder model.gguf --verify-conversion",
+    "difflens diff s3://bucket/base hf://owner/name@main --shape-only",
     "difflens diff old new --regression-test --eval-left old.csv --eval-right new.csv",
 )
 
@@ -116,7 +117,7 @@ def command(left: str, right: str | None, **options: Any) -> int:
     """Compare two models tensor by tensor.
 
     LEFT is before, RIGHT is after: model files, folders that hold a sharded model, or with -r
-    folders of models. Exit code: 0 nothing differs, 1 something differs, 2 trouble.
+    folders of models; paths, or addresses such as s3://bucket/model and hf://owner/name. Exit code: 0 nothing differs, 1 something differs, 2 trouble.
     """
     if options["check"]:
         from .check import check_all
