@@ -45,13 +45,13 @@ class Ray:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Do the work on every item and yield the results in the items' order."""
-        return self._results((_Call(work, item, _BASE) for item in items))
+        return self._results(_Call(work, item, _BASE) for item in items)
 
     def run(
         self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
     ) -> Iterator[Result]:
         """Do the same with tasks; a worker fetches ahead what its task reads."""
-        do = _Fetching(work) if remote else work
+        do: Callable[[Any], Any] = _Fetching(work) if remote else work
         return self._results(_Call(do, task, _BASE + task.memory_bytes) for task in tasks)
 
     def close(self) -> None:
@@ -168,13 +168,12 @@ def _join() -> Any:
         _check_cluster(address)
         try:
             ray.init(
-                address=address,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level="ERROR",
+                address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR"
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _unusable(address, str(error).strip().splitlines()[0]) from error
+    # It writes what its machines complain of to stdout, which is the report's.
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001
     _check_workers(ray)
     return ray
 
@@ -222,7 +221,7 @@ def _ask_versions(address: str, answers: list[Any]) -> None:
     """Ask for the versions: in a thread, since an answer may take 40 s to be given up."""
     import json
 
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined,unused-ignore]
 
     try:
         told = GcsClient(address=address).internal_kv_get(
