@@ -52,6 +52,7 @@ LATE = {
     "yaml": {"render", "cli"},
     "scipy": {"diffs", "measure", "stats", "models", "training"},
     "pyarrow": {"training"},
+    "blake3": {"diffs"},
     "pandas": {"core"},
     # The frameworks that are watched: each in its own hook, when that is called.
     "torch": {"training"},

@@ -24,7 +24,8 @@ _TELLING = frozenset({"html", "markdown"})
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     """Compare two models with what the user asked for."""
-    from difflens.diffs.story import diff, report
+    from difflens.diffs.fingerprints.story import diff
+    from difflens.diffs.story import report
 
     from ._output import warn
     from ._progress import progress_bar
@@ -44,6 +45,7 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         always=options["stats"],
         discovery=not options["no_discovery"],
         configs=(options["config_left"], options["config_right"]),
+        exact=options["exact"],
     )
     names = _analyses(options)
     if not names:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from difflens.core.records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
-_COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
+_COMPARING = """epsilon path ignore match shape_only exact verify_conversion recursive check format
     threads engine limits"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
@@ -83,6 +83,9 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 )
 @click.option(
     "--shape-only", is_flag=True, help="Compare names, shapes and dtypes; read headers only."
+)
+@click.option(
+    "--exact", is_flag=True, help="Of a fingerprint, read the model too, where hashes differ."
 )
 @click.option(
     "--verify-conversion",

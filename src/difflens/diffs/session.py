@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
@@ -38,6 +38,8 @@ class Progress(Protocol):
 class Session:
     """Two open models and their pairs; no value is read before somebody asks for one."""
 
+    is_estimated = False  # as it is where a fingerprint stands for a model
+
     def __init__(
         self,
         left: TensorSource,
@@ -59,6 +61,8 @@ class Session:
         self._pairing = pairing
         self._engine = engine
         self._always = always
+        # Names of pairs, left and right, that are known to be identical: they are not read.
+        self.proved: Collection[tuple[str, str]] = ()
 
     def keep_bytes(self) -> None:
         """Keep what comes from far away for those who will ask again, as far as there is room."""
@@ -69,7 +73,7 @@ class Session:
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Measure the pairs, and yield their deltas in order."""
         if self.shape_only:
-            yield from map(_compare_headers, pairs)
+            yield from map(compare_headers, pairs)
             return
         pairs = list(pairs)
         known = self._ties_and_forms
@@ -149,11 +153,18 @@ class Session:
     def _ties_and_forms(self) -> dict[Pair, Delta]:
         """Deltas of tied tensors, and of those that a graph holds folded or in part."""
         ties = compare_ties(self.pairs, self._left, self._right, self._engine)
+        ties |= {each: Delta(each, "identical") for each in self.pairs if self._is_proved(each)}
         if self._pairing.graphed is None:
             return ties
         from .pairing.graph_forms import compare_other_forms
 
         return ties | compare_other_forms(self._pairing.graphed, self._left, self._right)
+
+    def _is_proved(self, pair: Pair) -> bool:
+        left, right = pair.left, pair.right
+        if not (self.proved and left and right) or pair.left_recipe or pair.right_recipe:
+            return False
+        return (left.name, right.name) in self.proved
 
     @cached_property
     def _known(self) -> dict[Pair, Delta]:
@@ -174,7 +185,7 @@ class Session:
         )
 
 
-def _compare_headers(pair: Pair) -> Delta:
+def compare_headers(pair: Pair) -> Delta:
     """Tell added, removed, reshaped and recast from merely paired; no tensor byte is read."""
     left, right = pair.left, pair.right
     if left is None or right is None:

@@ -48,11 +48,20 @@ class Threads:
         self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
     ) -> Iterator[Result]:
         """Do the same with tasks; those that read remote files have their bytes fetched ahead."""
-        if remote:
-            from difflens.storage.read_ahead import read_ahead  # local diffs need none of it
+        if not remote:
+            yield from self.map(work, tasks)
+            return
+        from difflens.storage import places  # local diffs need none of it
+        from difflens.storage.read_ahead import read_ahead
 
-            tasks = read_ahead(tasks, methodcaller("extents"))
-        return self.map(work, tasks)
+        ahead = read_ahead(tasks, methodcaller("extents"))
+        try:
+            yield from self.map(work, ahead)
+        except KeyboardInterrupt:
+            places.end_transfers()
+            raise
+        finally:
+            ahead.close()  # who still waits for bytes is woken
 
     def close(self) -> None:
         """Drop what has not begun, and wait for what has: a few milliseconds."""

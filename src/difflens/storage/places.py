@@ -39,6 +39,16 @@ def open_file(location: Location, limits: Mapping[str, int] | None = None) -> Mo
     return local.File(location, limits)
 
 
+def open_small(location: Location, limits: Mapping[str, int] | None = None) -> ModelFile:
+    """Open a file such as a config; a small remote one is read at once and kept for a minute."""
+    location = pin(location)
+    if isinstance(location, Address):
+        from .small import SMALL_FILES
+
+        return SMALL_FILES.open(location, limits)
+    return local.File(location, limits)
+
+
 def gather(file: ModelFile, ranges: Iterable[tuple[int, int]]) -> None:
     """Fetch small ranges of a remote file, which are read next, all at the same time."""
     if hasattr(file, "gather"):  # a file on this machine needs no help
@@ -98,8 +108,10 @@ def end_transfers() -> None:
 def forget() -> None:
     """Forget listings, commits and connections: the next question is asked anew."""
     from .connections import CONNECTIONS
+    from .small import SMALL_FILES
     from .stores import STORES
 
+    SMALL_FILES.forget()
     STORES.forget()
     CONNECTIONS.close()
 

@@ -20,12 +20,13 @@ from difflens.core.once import Call, as_call
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import GAP, Segments
+from .segments import GAP, Segments, Window
 from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
 BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
+_LONGEST_BLOCK = 4 * 1024**2
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
 
@@ -41,6 +42,7 @@ class RemoteFile:
         self.limits = dict(limits or {})
         self._closed = False
         self._lock = threading.Lock()
+        self._stretch = range(HEAD)  # what was asked for last, where a reader wanted less
         self._transfer = Transfer(path, Route(lambda: STORES.store(path).link(path)), known)
         self.segments = Segments(self._transfer)
         if known is None:
@@ -93,8 +95,8 @@ class RemoteFile:
 
     def begin(self, start: int, stop: int) -> None:
         """Announce that these bytes will be read once: they are fetched from now on."""
-        for segment in self.segments.plan(start, stop):
-            self.segments.start(segment)
+        for segment in self.segments.plan(Window(stop - start), start, stop):
+            segment.close()
 
     def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
@@ -150,10 +152,14 @@ class RemoteFile:
             return BLOCKS.read(self, start, buffer)
 
     def _block(self, start: int) -> tuple[int, int]:
+        """Choose what to ask for: a reader that goes on and on gets more each time."""
         tail = max(self.size - _TAIL, 0)
         if start >= tail:
             return tail, self.size
-        return start, min(start + BLOCK, self.size)
+        is_next = start == self._stretch.stop
+        length = min(2 * len(self._stretch), _LONGEST_BLOCK) if is_next else BLOCK
+        self._stretch = range(start, min(start + length, self.size))
+        return start, self._stretch.stop
 
 
 def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:

@@ -24,6 +24,8 @@ from .rows import (
     statistics,
 )
 
+_ESTIMATED = "relative_l2=~"
+
 
 class Line(NamedTuple):
     """`SIGN NAMES: HEAD, FIGURES, TAIL ALARM`; lines that share head and tail may fold."""
@@ -51,7 +53,7 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
         yield _stats(row) if stats else _changed(row)
     elif row.kind == "recast":
         yield _recast(row)
-        if stats and has_changed_values(row):
+        if stats and (has_changed_values(row) or row.estimated_error is not None):
             yield _stats(row)
     elif row.kind == "reshaped":
         yield _reshaped(row)
@@ -64,6 +66,8 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
 
 
 def _changed(row: Row) -> Line:
+    if row.estimated_error is not None:
+        return _estimated(row)
     found = figures(row)
     relative = found["relative_l2"]
     text = (
@@ -72,6 +76,23 @@ def _changed(row: Row) -> Line:
     )
     tail = "from all zeros" if is_from_zero(row) else _left_out(row)
     return Line("~", (row.name,), "", text, tail, relative, _alarm(row))
+
+
+def _estimated(row: Row, head: str = "") -> Line:
+    """Write what fingerprints say: no element was looked at."""
+    found = figures(row)
+    relative = found["relative_l2"]
+    sign, alarm = "!" if head else "~", _alarm(row)
+    if relative is None:
+        tail = "from all zeros" if is_from_zero(row) else "relative_l2 unknown"
+        return Line(sign, (row.name,), head, tail=row.skipped or tail, alarm=alarm)
+    text = f"{_ESTIMATED}{scientific(relative)}"
+    return Line(sign, (row.name,), head, text, f"±{percent(_error(row))}", relative, alarm)
+
+
+def _error(row: Row) -> float:
+    """Return the error of an estimate, no smaller than people care about."""
+    return max(row.estimated_error or 0.0, 0.001)
 
 
 def _left_out(row: Row) -> str:
@@ -90,6 +111,8 @@ def _stats(row: Row) -> Line:
 def _recast(row: Row) -> Line:
     found = figures(row)
     head = _dtypes(row)
+    if row.estimated_error is not None:
+        return _estimated(row, head)
     if row.figures is None:
         return Line("!", (row.name,), head)
     if found["changed_count"] == 0:
@@ -157,7 +180,9 @@ def _together(lines: list[Line]) -> Text:
     first = lines[0]
     names = [_pattern([line.names[slot] for line in lines]) for slot in range(len(first.names))]
     subject = f"{' -> '.join(map(for_terminal, names))} ({len(lines)})"
-    between = _range([line.relative_l2 for line in lines]) if first.figures else ""
+    is_estimated = first.figures.startswith(_ESTIMATED)
+    between = _range([line.relative_l2 for line in lines], "~" if is_estimated else "")
+    between = between if first.figures else ""
     return Text(first.sign, subject, joined(first.head, between, first.tail))
 
 
@@ -183,10 +208,10 @@ def _indices(found: set[str]) -> str:
     return f"{{{','.join(written)}}}"
 
 
-def _range(values: list[float | None]) -> str:
+def _range(values: list[float | None], before: str) -> str:
     known = [value for value in values if value is not None and isfinite(value)]
     ends = [scientific(end) for end in (min(known), max(known))] if known else ["unknown"]
-    text = f"relative_l2 {'..'.join(dict.fromkeys(ends))}"
+    text = f"relative_l2 {before}{'..'.join(dict.fromkeys(ends))}"
     missing = len(values) - len(known)
     return f"{text} ({missing} unknown)" if known and missing else text
 
