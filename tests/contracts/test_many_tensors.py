@@ -1,4 +1,4 @@
-"""A model of a million tensors fits: what one tensor costs is counted, on a model of a few thousand.
+"""A model of a million tensors fits into memory: what one tensor costs, counted on some thousands.
 
 Bytes and objects are those that Python itself counts, so nothing here depends on the machine.
 """

@@ -47,8 +47,10 @@ def test_few_rows_are_a_plain_tuple():
 
 @given(st.integers(-MANY, MANY - 1), st.slices(MANY))
 def test_places_and_slices_are_those_of_a_tuple(place, part):
-    assert PACKED[place] == ROWS[place]
-    assert PACKED[part] == ROWS[part]
+    one, some = PACKED[place], PACKED[part]
+
+    assert one == ROWS[place]
+    assert some == ROWS[part]
 
 
 ROWS = tuple(row(number) for number in range(MANY))
@@ -77,7 +79,7 @@ def test_what_cannot_be_packed_stays_as_it_is(odd):
 
 
 def test_they_can_be_copied_and_pickled():
-    assert pickle.loads(pickle.dumps(PACKED)) == ROWS
+    assert pickle.loads(pickle.dumps(PACKED)) == ROWS  # noqa: S301  our own bytes
     assert copy.deepcopy(PACKED) == ROWS
 
 

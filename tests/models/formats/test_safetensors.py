@@ -213,6 +213,8 @@ def test_a_damaged_file_opens_or_is_refused_and_nothing_else(tmp_path_factory, c
         model.close()
 
 
+FIRST = b'{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
+SECOND = b'{"dtype":"U8","shape":[1],"data_offsets":[1,2]}'
 LIMITS = {"depth": 64, "rank": 64}
 
 
@@ -278,10 +280,8 @@ def test_what_is_not_quite_json_is_never_read_entry_by_entry(tensors, described,
 @pytest.mark.parametrize(
     "header",
     [
-        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
-        b'"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
-        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
-        b'"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}',
+        b'{"a":%b,"a":%b}' % (FIRST, SECOND),
+        b'{"a":%b"b":%b}' % (FIRST, SECOND),
         b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,01]}}',
         b'{"a":{"dtype":"U8","shape":[01],"data_offsets":[0,1]}}',
         b'{"a":{"dtype":"U8","shape":[1,],"data_offsets":[0,1]}}',
