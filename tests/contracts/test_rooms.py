@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 ROOMS: dict[str, set[str]] = {
     "core": set(),
     "storage": {"core"},
-    "engines": {"core"},
+    "engines": {"core", "storage"},
     "stats": {"core"},
     "measure": {"core", "engines"},
     "models": {"core", "storage", "engines", "stats", "measure"},
@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "repair": {"core", "storage", "engines", "stats", "measure", "models", "diffs"},
     "render": {"core", "models.health.records", "versions.records", "training.records"}
     | {"repair.blame.records"},
-    "cli": {"core", "measure", "models", "diffs", "versions", "training", "repair", "render"},
+    "cli": {"core", "storage", "measure", "models", "diffs", "versions", "training", "repair", "render"},
     "testing": {"core", "storage", "measure", "models", "diffs", "training", "render"},
 }
 # The public face of a diff shows itself, and reads one policy for all products.
@@ -49,9 +49,10 @@ LATE = {
     "ml_dtypes": {"cli", "models", "repair"},
     "rich": {"core", "cli", "render", "diffs"},
     "jinja2": {"render"},
-    "yaml": {"render", "cli"},
+    "yaml": {"render", "cli", "storage"},
     "scipy": {"diffs", "measure", "stats", "models", "training"},
     "pyarrow": {"training"},
+    "blake3": {"diffs"},
     "pandas": {"core"},
     # The frameworks that are watched: each in its own hook, when that is called.
     "torch": {"training"},
@@ -67,6 +68,7 @@ LATE = {
     "sqlalchemy": {"versions"},
     "alembic": {"versions"},
     "psycopg": {"versions"},
+    "ray": {"engines"},
     "obstore": {"storage"},
 }
 NEVER = {"pickle", "marshal", "shelve", "mmap"}

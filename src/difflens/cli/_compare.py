@@ -11,6 +11,8 @@ import click
 from ._analyses import chosen
 from ._evidence import gathered, refuse_unused
 from ._options import limits_of
+from ._project import left_out
+from ._revisions import with_revisions
 
 if TYPE_CHECKING:
     from difflens.core.records import Report
@@ -24,7 +26,8 @@ _TELLING = frozenset({"html", "markdown"})
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     """Compare two models with what the user asked for."""
-    from difflens.diffs.story import diff, report
+    from difflens.diffs.fingerprints.story import diff
+    from difflens.diffs.story import report
 
     from ._output import warn
     from ._progress import progress_bar
@@ -37,12 +40,14 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         path=options["path"],
         ignore=options["ignore"],
         threads=options["threads"],
+        engine=options.get("engine"),
         format=options["format"],
         limits=limits_of(options["limits"]),
         shape_only=options["shape_only"],
         always=options["stats"],
         discovery=not options["no_discovery"],
         configs=(options["config_left"], options["config_right"]),
+        exact=options["exact"],
     )
     names = _analyses(options)
     if not names:
@@ -54,9 +59,18 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         evidence, policy = gathered(left, right, options) if names else (None, None)
         verify_conversion = options["verify_conversion"]
         compared = report(opened, names, evidence, policy, verify_conversion=verify_conversion)
+    compared = _noted(with_revisions(compared, options))
     for warning in compared.warnings:
         warn(warning)
     return _ordered(compared) if options["by_magnitude"] else compared
+
+
+def _noted(compared: Report) -> Report:
+    """Add to the warnings what a project file leaves out: it may be a stranger's."""
+    from msgspec.structs import replace
+
+    note = left_out()
+    return replace(compared, warnings=(*compared.warnings, note)) if note else compared
 
 
 def _analyses(options: dict[str, Any]) -> list[str]:

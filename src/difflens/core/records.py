@@ -319,6 +319,8 @@ class Totals(Record, frozen=True):
     moved: int = 0
     compared: int = 0  # float tensors of one shape on both sides
     whole_relative_l2: float | None = None
+    # One standard deviation of estimated distances, relative to them; None where all are exact.
+    estimated_error: float | None = None
 
     def __repr__(self) -> str:
         """Return one line with the numbers that are not zero."""
@@ -358,6 +360,7 @@ class Row(Record, frozen=True):
     right_stats: Stats | None
     figures: Figures | None
     further: dict[str, Any] | None = None  # the figures of optional measures
+    estimated_error: float | None = None  # of its distances; see `Totals`
 
 
 class Report(Record, frozen=True):

@@ -42,7 +42,8 @@ def _shown(report: Report, view: View) -> Iterator[Row]:
 
 def _extra_columns(row: Row) -> Iterator[str]:
     """Name what else was measured and fits a cell; a structure is for JSON."""
-    return (key for key, value in (row.further or {}).items() if not isinstance(value, dict))
+    found = figures(row).items()
+    return (key for key, value in found if key not in FIGURES and not isinstance(value, dict))
 
 
 class _Line:

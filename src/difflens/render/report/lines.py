@@ -19,6 +19,7 @@ from .rows import (
     is_different,
     is_from_zero,
     is_renamed,
+    mark,
     nonfinite,
     nonfinite_appeared,
     statistics,
@@ -38,6 +39,7 @@ class Line(NamedTuple):
     tail: str = ""
     relative_l2: float | None = None
     alarm: str = ""
+    mark: str = ""  # before figures that are estimates
 
 
 def joined(*parts: str) -> str:
@@ -54,7 +56,7 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
         yield _stats(row) if stats else _changed(row)
     elif row.kind == "recast":
         yield _recast(row)
-        if stats and has_changed_values(row):
+        if stats and (has_changed_values(row) or row.estimated_error is not None):
             yield _stats(row)
     elif row.kind == "reshaped":
         yield _reshaped(row)
@@ -67,6 +69,8 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
 
 
 def _changed(row: Row) -> Line:
+    if row.estimated_error is not None:
+        return _estimated(row)
     known = row.figures or Figures()
     tail = "from all zeros" if is_from_zero(row) else _left_out(row)
     figures = partial(_distances, known)
@@ -78,6 +82,23 @@ def _distances(known: Figures) -> str:
         f"relative_l2={scientific(known.relative_l2)} max_abs={scientific(known.max_abs)} "
         f"changed={percent(known.changed_fraction)}"
     )
+
+
+def _estimated(row: Row, head: str = "") -> Line:
+    """Write what fingerprints say: no element was looked at."""
+    relative = row.figures.relative_l2 if row.figures else None
+    sign, alarm = "!" if head else "~", _alarm(row)
+    if relative is None:
+        tail = "from all zeros" if is_from_zero(row) else "relative_l2 unknown"
+        return Line(sign, (row.name,), head, tail=row.skipped or tail, alarm=alarm)
+    figures = partial(f"relative_l2={mark(row)}{{}}".format, scientific(relative))
+    tail = f"±{percent(_error(row))}"
+    return Line(sign, (row.name,), head, figures, tail, relative, alarm, mark(row))
+
+
+def _error(row: Row) -> float:
+    """Return the error of an estimate, no smaller than people care about."""
+    return max(row.estimated_error or 0.0, 0.001)
 
 
 def _left_out(row: Row) -> str:
@@ -100,6 +121,8 @@ def _moves(row: Row) -> str:
 def _recast(row: Row) -> Line:
     known = row.figures
     head = _dtypes(row)
+    if row.estimated_error is not None:
+        return _estimated(row, head)
     if known is None:
         return Line("!", (row.name,), head)
     if known.changed_count == 0:
@@ -195,7 +218,7 @@ class _Family:
     def _range(self) -> str:
         is_known = self._unknown < self._count
         ends = map(scientific, (self._nearest, self._farthest)) if is_known else ["unknown"]
-        text = f"relative_l2 {'..'.join(dict.fromkeys(ends))}"
+        text = f"relative_l2 {self._first.mark}{'..'.join(dict.fromkeys(ends))}"
         return f"{text} ({self._unknown} unknown)" if is_known and self._unknown else text
 
 

@@ -36,7 +36,8 @@ def shown_kind(row: Row) -> str:
 def figures(row: Row) -> dict[str, Any]:
     """Return every figure of a report row, then those of extra measures."""
     known = row.figures or Figures(transform=row.transform)
-    return {name: getattr(known, name) for name in FIGURES} | (row.further or {})
+    error = {} if row.estimated_error is None else {"estimated_error": row.estimated_error}
+    return {name: getattr(known, name) for name in FIGURES} | error | (row.further or {})
 
 
 def statistics(info: TensorInfo | None, measured: Stats | None) -> dict[str, Any]:
@@ -45,6 +46,11 @@ def statistics(info: TensorInfo | None, measured: Stats | None) -> dict[str, Any
     if info:
         known |= {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
     return known
+
+
+def mark(row: Row) -> str:
+    """Return what stands before a distance that is an estimate."""
+    return "" if row.estimated_error is None else "~"
 
 
 def has_changed_values(row: Row) -> bool:
