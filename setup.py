@@ -1,4 +1,4 @@
-"""Builds the compiled kernel and codec, once for every Python from 3.11 on (abi3).
+"""Builds the compiled kernel, codec and sketch, once for every Python from 3.11 on (abi3).
 
 Without a C compiler the build warns and goes on: the NumPy twins take their
 place, and `difflens --version` says so.
@@ -59,6 +59,15 @@ setup(
             ],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             # What a recipe predicts has the same bits everywhere: no sum is fused with a product.
+            extra_compile_args=["-std=gnu11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra"],
+            py_limited_api=True,
+            optional=True,
+        ),
+        Extension(
+            "difflens.measure.sketch._sketch",
+            sources=[f"src/difflens/measure/sketch/{name}.c" for name in ("module", "sketch")],
+            depends=["src/difflens/measure/sketch/sketch.h"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=["-std=gnu11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra"],
             py_limited_api=True,
             optional=True,

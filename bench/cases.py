@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from . import repositories
+from . import fingerprints, repositories
 from .files import ROOT, WIDTH, Files, Pair
 from .timing import Best, Command, best, run
 
@@ -407,6 +407,8 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "analyses-gpt2": partial(_analyses, "gpt2", "GPT-2 small", 60, 1500),
     "analyses-llama": partial(_analyses, "llama", "1.2 B parameters", 600, 2000),
     "store": _store,
+    "fingerprints": fingerprints.rows,
+    "fingerprint-find": fingerprints.search,
     "runs": _runs,
     **{
         name: partial(_remote, name)

@@ -5,16 +5,18 @@ opened, and one for each further block of bytes. `tests/storage` has real server
 """
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from contracts.plugins import TESTS, load
 
 import difflens.storage
-from difflens.core.addresses import Address, locate
+from difflens.core.addresses import Address
 from difflens.core.errors import UnreadableFile
 from difflens.core.limits import DEFAULTS
+from difflens.models.formats import source
 
 HEAD = BLOCK = 128 * 1024
 
@@ -31,7 +33,7 @@ class FarFile:
         self._blocks = {range(HEAD)}
 
     @property
-    def content_hash(self) -> str | None:
+    def content_key(self) -> str | None:
         return self._bucket.hashes.get(str(self.path))
 
     def read(self, start: int, stop: int) -> bytes:
@@ -105,9 +107,6 @@ class Bucket:
             self._list(address)
         return any(key.startswith(f"{address}/") for key in self.files)
 
-    def pin(self, address: Address) -> Address:
-        return address
-
     def _list(self, folder: Address) -> None:
         if str(folder) not in self._listed:
             self._listed.add(str(folder))
@@ -115,22 +114,27 @@ class Bucket:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """Let a bucket stand for every storage."""
     made = Bucket()
     remote = SimpleNamespace(
-        **{
-            name: getattr(made, name)
-            for name in ("open_file", "names", "is_file", "is_folder", "pin")
-        }
+        **{name: getattr(made, name) for name in ("open_file", "names", "is_file", "is_folder")}
     )
     monkeypatch.setitem(__import__("sys").modules, "difflens.storage.remote", remote)
     monkeypatch.setattr(difflens.storage, "remote", remote, raising=False)
     return made
 
 
-def far(text: str) -> Address:
-    """Return the address a text names."""
-    address = locate(text)
-    assert isinstance(address, Address)
-    return address
+DATA = {"data": ("F32", (8,), np.arange(8, dtype=np.float32).tobytes())}
+
+
+@pytest.fixture(params=[entry.name for entry in source])
+def sample_path(request, tmp_path):
+    """A sample of each format, written by the test of that format."""
+    name = request.param
+    test = load(TESTS / "models" / "formats" / f"test_{name.replace('-', '_')}.py", f"far_{name}")
+    endings = source[name].options.get("suffixes") or (".bin",)
+    path = test.sample(tmp_path / f"model{endings[0]}", DATA)
+    if path is None:
+        path = test.sample(tmp_path / f"model{endings[0]}", {"data": ("U8", (8,), bytes(range(8)))})
+    return path

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "difflens"
 ROOMS: dict[str, set[str]] = {
     "core": set(),
     "storage": {"core"},
-    "engines": {"core"},
+    "engines": {"core", "storage"},
     "stats": {"core"},
     "measure": {"core", "engines"},
     "models": {"core", "storage", "engines", "stats", "measure"},
@@ -52,6 +52,7 @@ LATE = {
     "yaml": {"render", "cli", "storage"},
     "scipy": {"diffs", "measure", "stats", "models", "training"},
     "pyarrow": {"training"},
+    "blake3": {"diffs"},
     "pandas": {"core"},
     # The frameworks that are watched: each in its own hook, when that is called.
     "torch": {"training"},
@@ -67,6 +68,7 @@ LATE = {
     "sqlalchemy": {"versions"},
     "alembic": {"versions"},
     "psycopg": {"versions"},
+    "ray": {"engines"},
     "obstore": {"storage"},
 }
 NEVER = {"pickle", "marshal", "shelve", "mmap"}

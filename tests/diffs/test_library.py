@@ -19,7 +19,7 @@ def test_a_diff_reads_nothing_but_headers_until_somebody_looks(paths, monkeypatc
     def read(*_: object) -> int:
         raise AssertionError("a tensor was read")
 
-    monkeypatch.setattr("difflens.models.formats.safetensors.Safetensors.read_into", read)
+    monkeypatch.setattr("difflens.models.containers.encodings.Straight.read_into", read)
     found = difflens.diff(*paths)
 
     assert [pair.name for pair in found.pairs] == ["frozen", "w"]

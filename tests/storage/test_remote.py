@@ -6,6 +6,7 @@ import pickle
 import re
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 import pytest
@@ -17,6 +18,7 @@ from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.protocols import Extent
 from difflens.storage import places
 from difflens.storage.read_ahead import read_ahead
+from difflens.storage.segments import Window
 
 DATA = os.urandom(3_000_000)
 
@@ -178,3 +180,52 @@ def test_a_series_that_is_given_up_leaves_nothing_behind(server):
 
     assert file.segments._live == []
     assert file.read(500_000, 600_000) == DATA[500_000:600_000]
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(reads=st.lists(spans, min_size=1, max_size=30), budget=st.integers(1, 2_000_000))
+def test_threads_that_read_later_than_the_series_ends_find_their_bytes(server, reads, budget):
+    file = opened(server)
+    work = list(read_ahead(reads, lambda span: [Extent(file, *span)], budget))
+
+    with ThreadPoolExecutor(4) as pool:
+        for (start, stop), data in zip(
+            work, pool.map(lambda span: file.read(*span), work), strict=True
+        ):
+            assert data == DATA[start:stop]
+    assert work == reads
+    assert file.segments._live == []
+    file.close()
+
+
+def test_what_is_fetched_ahead_stays_within_its_budget(server, monkeypatch):
+    monkeypatch.setattr("difflens.storage.segments.PIECE", 100_000)
+    most = [0]
+    take = Window.take
+
+    def watch(self, size):
+        memory = take(self, size)
+        most[0] = max(most[0], self._here)
+        return memory
+
+    monkeypatch.setattr(Window, "take", watch)
+    file = opened(server)
+    spans = [(start, start + 50_000) for start in range(200_000, 2_700_000, 50_000)]
+    items = read_ahead(spans, lambda span: [Extent(file, *span)], 300_000)
+
+    for start, stop in list(items):  # taken all at once
+        assert file.read(start, stop) == DATA[start:stop]
+    assert most[0] <= 300_000 + 100_000
+    assert server.asked.total() == 26
+
+
+def test_what_two_tasks_read_is_fetched_once(server):
+    file = opened(server)
+    spans = [(200_000, 900_000), (500_000, 1_200_000), (200_000, 900_000)]
+
+    for start, stop in read_ahead(spans, lambda span: [Extent(file, *span)]):
+        assert file.read(start, stop) == DATA[start:stop]
+    assert server.asked.total() == 2
+    assert file.segments._live == []

@@ -193,9 +193,8 @@ def _prepare_interrupt() -> None:
     import signal
 
     def interrupt(_signal: int, _frame: object) -> None:
-        transfer = sys.modules.get("difflens.storage.transfer")
-        if transfer:
-            transfer.INTERRUPTION.raise_()
+        if "difflens.storage.interruption" in sys.modules:
+            sys.modules["difflens.storage.places"].end_transfers()
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

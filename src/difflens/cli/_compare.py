@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -26,7 +26,8 @@ _TELLING = frozenset({"html", "markdown"})
 
 def compare(left: str, right: str, options: dict[str, Any]) -> Report:
     """Compare two models with what the user asked for."""
-    from difflens.diffs.story import diff, report
+    from difflens.diffs.fingerprints.story import diff
+    from difflens.diffs.story import report
 
     from ._output import warn
     from ._progress import progress_bar
@@ -39,12 +40,14 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         path=options["path"],
         ignore=options["ignore"],
         threads=options["threads"],
+        engine=options.get("engine"),
         format=options["format"],
         limits=limits_of(options["limits"]),
         shape_only=options["shape_only"],
         always=options["stats"],
         discovery=not options["no_discovery"],
         configs=(options["config_left"], options["config_right"]),
+        exact=options["exact"],
     )
     names = _analyses(options)
     if not names:
@@ -133,13 +136,13 @@ def settle_output(options: dict[str, Any]) -> dict[str, Any]:
 
 def show(report: Report, options: dict[str, Any]) -> None:
     """Render a report as asked, and write it where asked."""
-    from ._output import emit
+    from ._output import emit_pieces
 
     if options["generate_report"] and options["output"] != "html":
         _page(report, options)
         options = options | {"out": None}
     if not options["quiet"]:
-        emit(rendered(report, options), options["out"])
+        emit_pieces(_pieces(report, options), options["out"])
 
 
 def _page(report: Report, options: dict[str, Any]) -> None:
@@ -153,6 +156,11 @@ def _page(report: Report, options: dict[str, Any]) -> None:
 
 def rendered(report: Report, options: dict[str, Any]) -> str:
     """Render a report as asked."""
+    return "".join(_pieces(report, options))
+
+
+def _pieces(report: Report, options: dict[str, Any]) -> Iterable[str]:
+    """Render a report as asked, in pieces if the renderer can."""
     from difflens.core.escape import for_terminal
     from difflens.render.diffs import renderer
 
@@ -161,8 +169,8 @@ def rendered(report: Report, options: dict[str, Any]) -> str:
     if options["brief"]:
         names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
         if report.verdict.word == "nothing_to_compare":
-            return f"Files {names} hold no tensors: nothing to compare\n"
-        return f"Files {names} differ\n" if report.verdict.differs else ""
+            return [f"Files {names} hold no tensors: nothing to compare\n"]
+        return [f"Files {names} differ\n" if report.verdict.differs else ""]
     how = view(
         color="never" if options["no_color"] else options["color"],
         stats=options["stats"],
@@ -171,4 +179,8 @@ def rendered(report: Report, options: dict[str, Any]) -> str:
         review=options["review"],
         charts=options["charts"],
     )
-    return renderer[options["output"]].plugin(report, how)
+    chosen_one = renderer[options["output"]]
+    if "pieces" in chosen_one.options:
+        pieces: Iterable[str] = chosen_one.options["pieces"](report, how)
+        return pieces
+    return [chosen_one.plugin(report, how)]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from difflens.core.records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
-_COMPARING = """epsilon path ignore match shape_only verify_conversion recursive check format
-    threads limits"""
+_COMPARING = """epsilon path ignore match shape_only exact verify_conversion recursive check format
+    threads engine limits"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -94,6 +94,9 @@ class _Diff(Words, Sectioned):
     "--shape-only", is_flag=True, help="Compare names, shapes and dtypes; read headers only."
 )
 @click.option(
+    "--exact", is_flag=True, help="Of a fingerprint, read the model too, where hashes differ."
+)
+@click.option(
     "--verify-conversion",
     is_flag=True,
     help="Check that both are the same model, in whatever format.",
@@ -103,6 +106,11 @@ class _Diff(Words, Sectioned):
     "by_magnitude",
     is_flag=True,
     help="List the largest relative change first.",
+)
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="Work on threads of this machine, or with ray on the cluster of RAY_ADDRESS.",
 )
 @click.option("--check", is_flag=True, help="Verify the files instead of comparing them.")
 @click.option(

@@ -101,11 +101,29 @@ def add(name: str, version: str, **options: Any) -> None:
         limits=limits_of(options["limits"]),
         **files,
     )
+    fingerprint = _fingerprint_to_keep(options)
     with opened(options, create=True) as store:
-        store.put(snapshot, replace=options["replace"])
+        store.put(snapshot, replace=options["replace"], fingerprint=fingerprint)
         gone = store.keep(options["keep"], name=name) if options["keep"] else ()
         where = store.where
     show(snapshot, lambda each: snapshot_added(each, where, gone), options)
+
+
+def _fingerprint_to_keep(options: dict[str, Any]) -> Any:
+    """Return the fingerprint of the weights, by which `difflens find` finds them."""
+    from difflens.core.errors import MissingExtra
+
+    from ._fingerprints import read_or_make
+    from ._output import warn
+
+    if not options["weights"]:
+        return None
+    try:
+        limits = limits_of(options["limits"])
+        return read_or_make(options["weights"], None, options["threads"], limits)
+    except MissingExtra as error:
+        warn(f"recorded without a fingerprint, difflens find cannot find it: {error}")
+        return None
 
 
 def _read_files(options: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ DifflensError
 │   └── ChangedWhileReading  the file is not the one that was opened
 ├── EvidenceError          a file passed beside the models cannot be used
 ├── TooLarge               a tensor is too large for a measure that needs it in memory
+├── EngineError            the cluster that should do the work cannot
 ├── MissingExtra           an optional library is not installed
 ├── UnknownName            there is no plug-in, dtype or tensor of that name
 │   └── UnknownModel       no snapshot of that name or version was recorded
@@ -40,6 +41,16 @@ class DifflensError(Exception):
         self.reason = reason
         self.hint = hint
         super().__init__(f"{where}: {reason}" if where else reason)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process as what it says, not as what it was made of."""
+        return _said_again, (type(self), self.args), self.__dict__
+
+
+def _said_again(kind: type[DifflensError], said: tuple[str, ...]) -> DifflensError:
+    error = kind.__new__(kind)
+    error.args = said
+    return error
 
 
 class ModelError(DifflensError):
@@ -90,6 +101,10 @@ class TooLarge(DifflensError):
     def __init__(self, name: str, size: int, limit: int) -> None:
         """State both sizes."""
         super().__init__(f"{size} bytes in memory, {limit} are allowed", where=name)
+
+
+class EngineError(DifflensError):
+    """The cluster that should do the work cannot."""
 
 
 class MissingExtra(DifflensError):

@@ -201,15 +201,45 @@ class Values(Protocol):
         """Return elements [start, stop), flat."""
 
 
+class Task(Protocol):
+    """Work that says what it reads; `ahead` is how it gets the parts that it reads in turn."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes at once."""
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield the ranges of remote files that it reads."""
+
+    def with_ahead(self, ahead: Ahead) -> Self:
+        """Return the same task, which fetches its parts ahead by itself."""
+
+
+class Ahead(Protocol):
+    """A way through some items: each says by `extents` what will be read of remote files."""
+
+    def __call__(
+        self, items: Iterable[Item], extents: Callable[[Item], Iterable[Extent]], /
+    ) -> Iterable[Item]:
+        """Yield the items in order."""
+
+
+TaskT = TypeVar("TaskT", bound=Task)
+
+
 class Engine(Protocol):
     """Where work runs: here on threads, elsewhere on a cluster."""
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Do the work on every item and yield the results in the items' order.
+    task_bytes: int  # how much a task should read, so that handing it out costs nothing
+    is_here: bool  # does this process do the work?
 
-        An item may have `size_bytes`, how much it reads, and `extents()`, the ranges of remote
-        files that it reads. What is not done on this machine has to be pickled.
-        """
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Do the work on every item and yield the results in the items' order."""
+
+    def run(
+        self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
+    ) -> Iterator[Result]:
+        """Do the same with tasks, which may read remote files: these are fetched ahead."""
 
     def close(self) -> None:
         """Drop what has not begun; the engine may be used again."""

@@ -12,6 +12,7 @@ from difflens.core.state import StatePart
 from .session import Session
 
 if TYPE_CHECKING:
+    from .fingerprints.session import FingerprintSession
     from .state import StateComparison
 
 MeasureT = TypeVar("MeasureT")
@@ -24,7 +25,7 @@ class Diff:
         self,
         left: ModelInfo,
         right: ModelInfo,
-        session: Session,
+        session: Session | FingerprintSession,
         *,
         metadata: tuple[MetadataChange, ...] = (),
         described: Mapping[str, Mapping[str, str]],
@@ -57,8 +58,13 @@ class Diff:
 
     @property
     def has_values(self) -> bool:
-        """Can values be read, or were only headers asked for?"""
-        return not self.session.shape_only
+        """Can values be read, or were only headers asked for, or fingerprints?"""
+        return not (self.session.shape_only or self.session.is_estimated)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Is a side a fingerprint, so that distances are estimates?"""
+        return self.session.is_estimated
 
     @property
     def state(self) -> tuple[StatePart, ...]:

@@ -11,6 +11,7 @@ from difflens.core.records import Report, View
 
 from . import story
 from .diff import Diff
+from .fingerprints import story as fingerprints
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -95,8 +96,12 @@ def diff(
     path: str | None = None,
     ignore: str | None = None,
     threads: int | None = None,
+    exact: bool = False,
 ) -> ModelDiff:
     """Compare two models: paths, or mappings of names to arrays. Left is before.
+
+    The path of a fingerprint stands for its model: distances are estimates then, unless `exact`
+    has the model read where the hashes differ.
 
     >>> import numpy as np
     >>> found = diff({"w": np.ones(4)}, {"w": np.array([1, 1, 1, 2.0])})
@@ -106,8 +111,15 @@ def diff(
     ['w']
     """
     return ModelDiff.of(
-        story.diff(
-            left, right, match=match, epsilon=epsilon, path=path, ignore=ignore, threads=threads
+        fingerprints.diff(
+            left,
+            right,
+            match=match,
+            epsilon=epsilon,
+            path=path,
+            ignore=ignore,
+            threads=threads,
+            exact=exact,
         )
     )
 

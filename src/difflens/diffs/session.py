@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
+from difflens.core.encodings import is_remote
 from difflens.core.protocols import Engine, TensorSource, WholeMeasure
 from difflens.core.records import Delta, Pair
 from difflens.measure.chunks import Side
@@ -35,6 +36,8 @@ class Progress(Protocol):
 class Session:
     """Two open models and their pairs; no value is read before somebody asks for one."""
 
+    is_estimated = False  # as it is where a fingerprint stands for a model
+
     def __init__(
         self,
         left: TensorSource,
@@ -56,11 +59,13 @@ class Session:
         self._pairing = pairing
         self._engine = engine
         self._always = always
+        # Names of pairs, left and right, that are known to be identical: they are not read.
+        self.proved: Collection[tuple[str, str]] = ()
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Measure the pairs, and yield their deltas in order."""
         if self.shape_only:
-            yield from map(_compare_headers, pairs)
+            yield from map(compare_headers, pairs)
             return
         pairs = list(pairs)
         known = self._ties_and_forms
@@ -112,7 +117,7 @@ class Session:
         stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
         with one_thread_each():
             try:
-                measures = self._engine.map(measure_whole, wanted)
+                measures = self._engine.run(measure_whole, wanted, remote=self._is_remote)
                 for at, size, measure in zip(places, sizes, measures, strict=True):
                     (results[at],) = measure
                     if stage:
@@ -125,7 +130,11 @@ class Session:
     def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
         before = self._side("left", pair.left.name, pair) if pair.left else None
         after = self._side("right", pair.right.name, pair) if pair.right else None
-        return WholePair((kind,), before, after)
+        return WholePair((kind,), before, after, self._is_remote)
+
+    @cached_property
+    def _is_remote(self) -> bool:
+        return is_remote(self._left) or is_remote(self._right)
 
     def _confirm(self) -> None:
         self._left.confirm()
@@ -135,11 +144,18 @@ class Session:
     def _ties_and_forms(self) -> dict[Pair, Delta]:
         """Deltas of tied tensors, and of those that a graph holds folded or in part."""
         ties = compare_ties(self.pairs, self._left, self._right, self._engine)
+        ties |= {each: Delta(each, "identical") for each in self.pairs if self._is_proved(each)}
         if self._pairing.graphed is None:
             return ties
         from .pairing.graph_forms import compare_other_forms
 
         return ties | compare_other_forms(self._pairing.graphed, self._left, self._right)
+
+    def _is_proved(self, pair: Pair) -> bool:
+        left, right = pair.left, pair.right
+        if not (self.proved and left and right) or pair.left_recipe or pair.right_recipe:
+            return False
+        return (left.name, right.name) in self.proved
 
     @cached_property
     def _known(self) -> dict[Pair, Delta]:
@@ -160,7 +176,7 @@ class Session:
         )
 
 
-def _compare_headers(pair: Pair) -> Delta:
+def compare_headers(pair: Pair) -> Delta:
     """Tell added, removed, reshaped and recast from merely paired; no tensor byte is read."""
     left, right = pair.left, pair.right
     if left is None or right is None:

@@ -184,14 +184,16 @@ class StateComparison:
             return {}
         return {info.name.removeprefix(part.name): info for info in self._infos(side, part.members)}
 
-    def _session(self, left: Side, right: Side, pairs: list[Pair], **options: bool) -> Session:
+    def _session(
+        self, left: Side, right: Side, pairs: list[Pair], *, always: bool = False
+    ) -> Session:
         session = Session(
             self._sides[left].source,
             self._sides[right].source,
             Pairing(pairs, pairs, by_content=False, graphed=None),
             self._engine,
             shape_only=self._shape_only,
-            **options,
+            always=always,
         )
         session.progress = self.progress
         return session

@@ -6,7 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from operator import methodcaller
 from typing import TypeVar
+
+from difflens.core.protocols import TaskT
 
 from . import engine
 
@@ -16,7 +19,10 @@ Result = TypeVar("Result")
 
 @engine()
 class Threads:
-    """Threads that work ahead of the reader by a few items, never by all of them."""
+    """Threads of this process, which work ahead of the reader by a few items."""
+
+    task_bytes = 16 << 20  # some ten milliseconds
+    is_here = True
 
     def __init__(self, count: int | None = None) -> None:
         """Set the number of threads; by default as many as this process may run at once."""
@@ -37,6 +43,25 @@ class Threads:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
+
+    def run(
+        self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
+    ) -> Iterator[Result]:
+        """Do the same with tasks; those that read remote files have their bytes fetched ahead."""
+        if not remote:
+            yield from self.map(work, tasks)
+            return
+        from difflens.storage import places  # local diffs need none of it
+        from difflens.storage.read_ahead import read_ahead
+
+        ahead = read_ahead(tasks, methodcaller("extents"))
+        try:
+            yield from self.map(work, ahead)
+        except KeyboardInterrupt:
+            places.end_transfers()
+            raise
+        finally:
+            ahead.close()  # who still waits for bytes is woken
 
     def close(self) -> None:
         """Drop what has not begun, and wait for what has: a few milliseconds."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, groupby
+from math import inf
+from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
 from difflens.core.dtypes import OPAQUE
-from difflens.core.encodings import is_remote
-from difflens.core.protocols import Engine, Extent, TensorSource
+from difflens.core.encodings import has_same_bytes, is_remote
+from difflens.core.protocols import Ahead, Engine, Extent, TensorSource
 from difflens.core.records import Delta, Kind, Pair
 
 from .chunks import CHUNK, Chunk, SameBytes, Side, State, same_chunk, scan_chunk
@@ -20,7 +21,8 @@ from .scan import Scan
 
 Progress = Callable[[int], None]
 
-_TOGETHER = 512  # small tensors that travel as one task
+_LEAST = 1 << 15  # bytes that a chunk counts as, however small: it has a cost of its own
+_MEMORY = 512 << 20  # bytes that scanning takes, whatever is scanned
 _DIFFERENT = b""  # what an opaque chunk answers that is not the same on both sides
 
 
@@ -33,27 +35,37 @@ class Plan(NamedTuple):
     skipped: str | None = None
 
 
+def _in_turn(chunks: Iterable[Any], _extents: object) -> Iterable[Any]:
+    return chunks
+
+
 class Batch(NamedTuple):
     """The chunks that one task scans."""
 
     chunks: list[Chunk]
+    size_bytes: int
+    ahead: Ahead = _in_turn
 
     @property
-    def size_bytes(self) -> int:
-        """How many bytes it reads."""
-        return sum(chunk.size_bytes for chunk in self.chunks)
+    def memory_bytes(self) -> int:
+        """How much memory it takes: for what is read ahead and for steps."""
+        return _MEMORY
 
     def extents(self) -> Iterator[Extent]:
         """Yield the ranges of remote files that it reads."""
         return chain.from_iterable(chunk.extents() for chunk in self.chunks)
 
+    def with_ahead(self, ahead: Ahead) -> Self:
+        """Return the same batch, which fetches its chunks ahead."""
+        return self._replace(ahead=ahead)
+
 
 class How(NamedTuple):
-    """How chunks are scanned: see `Chunk`."""
+    """How chunks are scanned (see `Chunk`); tensors larger than `longest` are read only once."""
 
     epsilon: float
     always: bool
-    once: bool
+    longest: float
 
 
 def deltas(
@@ -70,9 +82,11 @@ def deltas(
 
     Tensors that hold the same bytes on both sides get statistics only if `always`.
     """
-    how = How(epsilon, always, once=is_remote(left) or is_remote(right))
+    remote = is_remote(left) or is_remote(right)
+    longest = 0 if remote else inf if engine.is_here else engine.task_bytes
+    how = How(epsilon, always, longest)
     plans = (_plan(pair, left, right, how) for pair in pairs)
-    for plan, states in _run(plans, engine, progress):
+    for plan, states in _run(plans, engine, progress, remote=remote):
         delta = _delta(plan, _complete(plan, states, engine), epsilon)
         yield _with_tiny_values(delta, plan)
 
@@ -91,7 +105,11 @@ def _plan(pair: Pair, left: TensorSource, right: TensorSource, how: How) -> Plan
     reason = _incomparable(before.dtype, after.dtype)
     if reason:
         return Plan(pair, kind="uncompared", skipped=reason)
-    return Plan(pair, _chunks(Side.of(left, before), Side.of(right, after), how))
+    sides = Side.of(left, before), Side.of(right, after)
+    is_known = before.dtype == after.dtype and not how.always
+    if is_known and has_same_bytes(sides[0].encoding, sides[1].encoding):
+        return Plan(pair, kind="identical")
+    return Plan(pair, _chunks(*sides, how))
 
 
 def _incomparable(left: str, right: str) -> str | None:
@@ -105,18 +123,34 @@ def _incomparable(left: str, right: str) -> str | None:
 
 
 def _chunks(left: Side, right: Side | None, how: How) -> tuple[Chunk, ...]:
-    count = left.info.count
+    count, epsilon, always = left.info.count, how.epsilon, how.always
+    once = left.info.size_bytes * 2 > how.longest
     if 0 < count <= CHUNK:  # nearly every tensor, and there may be a million of them
-        return (Chunk(left, right, 0, count, *how),)
+        return (Chunk(left, right, 0, count, epsilon, always, once),)
     return tuple(
-        Chunk(left, right, start, min(start + CHUNK, count), *how)
+        Chunk(left, right, start, min(start + CHUNK, count), epsilon, always, once)
         for start in range(0, count, CHUNK)
     )
 
 
 def _scan_batch(batch: Batch) -> tuple[list[State], int]:
     """Scan the chunks of one task; also say how many bytes that took."""
-    return [_scan(chunk) for chunk in batch.chunks], batch.size_bytes
+    states = [_scan(chunk) for chunk in batch.ahead(batch.chunks, Chunk.extents)]
+    if None in states and any(chunk.start for chunk in batch.chunks):
+        _complete_here(batch.chunks, states)
+    return states, batch.size_bytes
+
+
+def _complete_here(chunks: list[Chunk], states: list[State]) -> None:
+    """Scan the equal chunks of each tensor of which another chunk in here differs."""
+    begin = 0
+    for _, group in groupby(chunks, lambda chunk: id(chunk.left)):
+        end = begin + len(list(group))
+        if end - begin > 1 and any(states[begin:end]):
+            for at in range(begin, end):
+                if states[at] is None:
+                    states[at] = _scan(chunks[at]._replace(always=True))
+        begin = end
 
 
 def _scan(chunk: Chunk) -> State:
@@ -126,7 +160,7 @@ def _scan(chunk: Chunk) -> State:
 
 
 def _run(
-    plans: Iterable[Plan], engine: Engine, progress: Progress | None
+    plans: Iterable[Plan], engine: Engine, progress: Progress | None, *, remote: bool
 ) -> Iterator[tuple[Plan, list[State]]]:
     """Scan the chunks of every plan, many small ones or a part of a large one to a task."""
     waiting: deque[Plan] = deque()
@@ -137,7 +171,8 @@ def _run(
             plan = waiting.popleft()
             yield plan, [states.popleft() for _ in plan.chunks]
 
-    for done, size in engine.map(_scan_batch, _batches(plans, waiting)):
+    batches = _batches(plans, waiting, engine.task_bytes)
+    for done, size in engine.run(_scan_batch, batches, remote=remote):
         states.extend(done)
         if progress:
             progress(size)
@@ -145,32 +180,46 @@ def _run(
     yield from ready()
 
 
-def _batches(plans: Iterable[Plan], waiting: deque[Plan]) -> Iterator[Batch]:
+def _batches(plans: Iterable[Plan], waiting: deque[Plan], wanted: int) -> Iterator[Batch]:
+    """Put chunks together that read as many bytes as are wanted of a task."""
     batch: list[Chunk] = []
-    elements = 0
+    size = effort = 0
     for plan in plans:
         waiting.append(plan)
+        if batch and len(plan.chunks) > 1 and _fits(plan, wanted, effort):
+            yield Batch(batch, size)
+            batch, size, effort = [], 0, 0
         for chunk in plan.chunks:
             batch.append(chunk)
-            elements += chunk.stop - chunk.start
-            if elements >= CHUNK or len(batch) >= _TOGETHER:
-                yield Batch(batch)
-                batch, elements = [], 0
+            here = chunk.size_bytes
+            size += here
+            effort += max(here, _LEAST)
+            if effort >= wanted:
+                yield Batch(batch, size)
+                batch, size, effort = [], 0, 0
     if batch:
-        yield Batch(batch)
+        yield Batch(batch, size)
+
+
+def _fits(plan: Plan, wanted: int, effort: int) -> bool:
+    """Does it fit into a task of its own, and not into what is left of this one?"""
+    size = sum(chunk.size_bytes for chunk in plan.chunks)
+    return size <= wanted < effort + size
 
 
 def _complete(plan: Plan, states: list[State], engine: Engine) -> list[State]:
     """Scan the equal chunks of a tensor that differs elsewhere: its norm needs them."""
+    if len(states) == 1:  # nearly every tensor
+        return [None] if type(states[0]) is SameBytes else states
     if all(type(state) is SameBytes for state in states):
         return [None] * len(states)
     equal = [at for at, state in enumerate(states) if state is None]
     opaque = bool(plan.chunks) and plan.chunks[0].left.info.dtype in OPAQUE
     if not equal or len(equal) == len(states) or opaque:
         return states
-    again = (Batch([plan.chunks[at]._replace(always=True)]) for at in equal)
-    for at, (done, _) in zip(equal, engine.map(_scan_batch, again), strict=True):
-        states[at] = done[0]
+    again = (plan.chunks[at]._replace(always=True) for at in equal)
+    for at, state in zip(equal, engine.map(_scan, again), strict=True):
+        states[at] = state
     return states
 
 

@@ -11,9 +11,10 @@ from difflens.core.addresses import Location
 from difflens.core.errors import ModelError
 from difflens.core.protocols import TensorSource
 from difflens.core.records import ModelInfo, TensorInfo
-from difflens.storage.places import open_file
+from difflens.storage.places import open_small
 
 from .folders.listing import describe_folder_files
+from .folders.together import read_together
 
 # What is shown for a model without a path.
 IN_MEMORY = "(in memory)"
@@ -52,7 +53,9 @@ def describe_settings(path: str | Location) -> dict[str, str]:
     The result is empty for a single file: what else lies in its folder may be another model's.
     """
     settings: dict[str, str] = {}
-    for name, file in sorted(describe_folder_files(path).items()):
+    files = describe_folder_files(path)
+    read_together(files.values())
+    for name, file in sorted(files.items()):
         settings.update(describe_file(name, file))
     return settings
 
@@ -68,7 +71,7 @@ def describe_file(name: str, file: Location) -> dict[str, str]:
 def _settings(path: Location) -> dict[str, str] | None:
     """Read the top-level keys of a JSON object; None if the file holds something else."""
     try:
-        with closing(open_file(path)) as file:
+        with closing(open_small(path)) as file:
             if file.size > _LARGEST_SETTINGS:
                 return None
             parsed = json.loads(file.read(0, file.size))
@@ -83,7 +86,7 @@ def _fingerprint(path: Location) -> str:
     import hashlib  # 3 ms that most diffs need not pay
 
     try:
-        with closing(open_file(path)) as file:
+        with closing(open_small(path)) as file:
             if file.size > _LARGEST_HASHED:
                 return f"{file.size} bytes"
             digest = hashlib.sha256()

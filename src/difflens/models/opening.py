@@ -54,10 +54,11 @@ def open_input(
 
     `form` and `limits` are those of `open_model`, and have no effect on what is not a path.
     """
-    place = place_of(model)
-    if isinstance(place, Address):
-        return str(place), open_model(place, format=form, limits=limits)
-    if isinstance(model, (str, PathLike)):
+    if isinstance(model, (str, PathLike, Address)):
+        place = locate(model)
+        if isinstance(place, Address) or isinstance(model, Address):
+            place = pin(place)
+            return str(place), open_model(place, format=form, limits=limits)
         return fspath(model), open_model(model, format=form, limits=limits)
     if isinstance(model, TensorSource):
         return ALREADY_OPEN, BorrowedSource(model)
@@ -160,6 +161,8 @@ def _received(*arrays: tuple[TensorInfo, InMemory]) -> MemorySource:
 
 class InMemory:
     """An array in the memory of this process."""
+
+    content_key = None  # nothing is known of it but its bytes
 
     def __init__(self, name: str, data: memoryview | bytes) -> None:
         """Store its name, for an error, and its bytes."""

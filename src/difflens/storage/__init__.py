@@ -1,1 +1,1 @@
-"""Reads ranges of bytes, today from local files."""
+"""Reads ranges of bytes: of files on this machine, in buckets, on web servers and on the hub."""

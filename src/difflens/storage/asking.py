@@ -10,7 +10,7 @@ import random
 import re
 import socket
 import ssl
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import NoReturn
 
 from difflens.core.errors import UnreadableFile
@@ -73,7 +73,7 @@ class Question:
         """Return what is asked for."""
         raise NotImplementedError
 
-    def read(self, connection: HTTPConnection, response: HTTPResponse) -> None:
+    def read(self, response: HTTPResponse) -> None:
         """Read an answer with status 200 or 206."""
         raise NotImplementedError
 
@@ -141,7 +141,12 @@ class Question:
                 except (HTTPException, OSError) as error:
                     # A server may close what is idle just as it is used again.
                     raise PassingFailure(_failure(error), at_once=again) from error
-                return self._receive(link, connection, response)
+                try:
+                    return self._receive(link, response)
+                finally:
+                    if not response.isclosed():  # it has more to say, so nothing can follow it
+                        connection.close()
+                        response.close()
         except socket.gaierror as error:
             if error.errno == socket.EAI_NONAME:
                 self.refuse(f"no server is called {visible(link.host.name)}", error)
@@ -152,16 +157,12 @@ class Question:
         except (HTTPException, OSError) as error:
             raise PassingFailure(_failure(error)) from error
 
-    def _receive(
-        self, link: Link, connection: HTTPConnection, response: HTTPResponse
-    ) -> Link | None:
+    def _receive(self, link: Link, response: HTTPResponse) -> Link | None:
         status = response.status
         if status in (200, 206):
-            self.read(connection, response)
+            self.read(response)
             return None
         text = response.read(_MOST_ERROR)
-        if not response.isclosed():
-            connection.close()
         if status in _MOVED and response.headers.get("Location"):
             return link.follow(response.headers["Location"])
         self._handle_refusal(status, response.headers, text)

@@ -20,6 +20,7 @@ class Fetch:
         self.transfer = transfer
         self.start = start
         self.buffer = buffer
+        self.is_finished = False  # nothing is written into the buffer any more
         self._error: BaseException | None = None
         self._done = threading.Event()
 
@@ -30,7 +31,8 @@ class Fetch:
         try:
             self.transfer.read_into(self.start, self.buffer)
         except BaseException as error:  # noqa: BLE001  it is raised where the bytes are read
-            self._error = error
+            self._error = self._error or error
+        self.is_finished = True
         self._done.set()
 
     def wait(self) -> None:
@@ -39,13 +41,11 @@ class Fetch:
         if self._error is not None:
             raise self._error
 
-    def cancel(self) -> bool:
-        """Wake whoever waits; return whether the bytes were here already."""
-        was_done = self._done.is_set()
-        if not was_done:
+    def cancel(self) -> None:
+        """Wake whoever waits, unless it is done."""
+        if not self._done.is_set():
             self._error = Interrupted()
             self._done.set()
-        return was_done
 
 
 class Fetchers:

@@ -171,6 +171,11 @@ class File:
         self._identity = identity
         self.confirm()
 
+    @property
+    def content_key(self) -> Identity | None:
+        """What only the same file has: two names may lead to it."""
+        return self._identity
+
     def last_used(self) -> int:
         """Return when it was last read, on the clock of the pool."""
         descriptor = self.descriptor

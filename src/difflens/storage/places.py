@@ -39,13 +39,14 @@ def open_file(location: Location, limits: Mapping[str, int] | None = None) -> Mo
     return local.File(location, limits)
 
 
-def pin(location: Location) -> Location:
-    """Return the location with the commit that its branch is at now; others as they are."""
+def open_small(location: Location, limits: Mapping[str, int] | None = None) -> ModelFile:
+    """Open a file such as a config; a small remote one is read at once and kept for a minute."""
+    location = pin(location)
     if isinstance(location, Address):
-        from . import remote
+        from .small import SMALL_FILES
 
-        return remote.pin(location)
-    return location
+        return SMALL_FILES.open(location, limits)
+    return local.File(location, limits)
 
 
 def gather(file: ModelFile, ranges: Iterable[tuple[int, int]]) -> None:
@@ -107,8 +108,10 @@ def end_transfers() -> None:
 def forget() -> None:
     """Forget listings, commits and connections: the next question is asked anew."""
     from .connections import CONNECTIONS
+    from .small import SMALL_FILES
     from .stores import STORES
 
+    SMALL_FILES.forget()
     STORES.forget()
     CONNECTIONS.close()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
@@ -19,12 +20,13 @@ from difflens.core.once import Call, as_call
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import GAP, Segments
-from .stores import STORES, Entry, HasCommits
+from .segments import GAP, Segments, Window
+from .stores import STORES, Entry
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
 BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
+_LONGEST_BLOCK = 4 * 1024**2
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
 
@@ -40,6 +42,7 @@ class RemoteFile:
         self.limits = dict(limits or {})
         self._closed = False
         self._lock = threading.Lock()
+        self._stretch = range(HEAD)  # what was asked for last, where a reader wanted less
         self._transfer = Transfer(path, Route(lambda: STORES.store(path).link(path)), known)
         self.segments = Segments(self._transfer)
         if known is None:
@@ -60,6 +63,14 @@ class RemoteFile:
         """The SHA-256 of all its bytes, where the store knows it without reading them."""
         entry = _entry(self.path)
         return entry.sha256 if entry else None
+
+    @cached_property
+    def content_key(self) -> Hashable:
+        """What only files with the same bytes have in common; None if nothing is sure."""
+        known = self.content_hash if self.path.scheme == "hf" else None
+        if known is not None:
+            return known
+        return (self.path, self.identity) if self.identity.is_exact else None
 
     def read(self, start: int, stop: int) -> bytes:
         """Read bytes [start, stop); for headers, whose size was checked before."""
@@ -84,8 +95,8 @@ class RemoteFile:
 
     def begin(self, start: int, stop: int) -> None:
         """Announce that these bytes will be read once: they are fetched from now on."""
-        for segment in self.segments.plan(start, stop):
-            self.segments.start(segment)
+        for segment in self.segments.plan(Window(stop - start), start, stop):
+            segment.close()
 
     def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
@@ -141,10 +152,14 @@ class RemoteFile:
             return BLOCKS.read(self, start, buffer)
 
     def _block(self, start: int) -> tuple[int, int]:
+        """Choose what to ask for: a reader that goes on and on gets more each time."""
         tail = max(self.size - _TAIL, 0)
         if start >= tail:
             return tail, self.size
-        return start, min(start + BLOCK, self.size)
+        is_next = start == self._stretch.stop
+        length = min(2 * len(self._stretch), _LONGEST_BLOCK) if is_next else BLOCK
+        self._stretch = range(start, min(start + length, self.size))
+        return start, self._stretch.stop
 
 
 def _joined(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
@@ -176,12 +191,6 @@ def open_file(address: Address, limits: Mapping[str, int] | None = None) -> Remo
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
     return file
-
-
-def pin(address: Address) -> Address:
-    """Return the address with the commit that its branch is at; other stores have no branches."""
-    store = STORES.store(address)
-    return store.pin(address) if isinstance(store, HasCommits) else address
 
 
 def is_file(address: Address) -> bool:

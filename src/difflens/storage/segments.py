@@ -1,48 +1,122 @@
-"""The parts of one file that were announced: on their way or here, until they have been read."""
+"""The parts of files that were announced: planned, on their way or here, until they have been read.
+
+A window is what one series of tasks has announced. It starts requests in the order of the tasks,
+as far as its budget of memory goes; who comes for a part that is not on its way starts it.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 from .fetchers import FETCHERS, PIECE, Fetch
 from .transfer import Transfer
 
 GAP = 16 * 1024  # fewer bytes between two ranges are fetched with them
-_MOST_SPARE = 20
-_spare: list[bytearray] = []  # buffers to use again: new memory costs a page fault for each 4 KiB
+
+_LOCK = threading.RLock()  # of all bookkeeping here; nobody waits or copies while holding it
+
+
+class Window:
+    """The announced parts of one series: which are next, and how much memory they have."""
+
+    def __init__(self, budget: int) -> None:
+        """Begin with nothing announced."""
+        self._budget = budget
+        self._here = 0  # bytes of what is on its way, or here and not yet read
+        self._next: deque[Segment] = deque()
+        self._spare: list[bytearray] = []  # new memory would cost a page fault for each 4 KiB
+
+    def queue(self, segment: Segment) -> None:
+        """Start a segment as soon as there is memory for it."""
+        self._next.append(segment)
+        self._start_next()
+
+    def take(self, size: int) -> memoryview:
+        """Return memory for a segment."""
+        self._here += size
+        if size <= PIECE // 2:
+            return memoryview(bytearray(size))
+        memory = self._spare.pop() if self._spare else bytearray(PIECE)
+        return memoryview(memory)[:size]
+
+    def give_back(self, buffer: memoryview, *, reusable: bool) -> None:
+        """Give the memory of a segment to the next."""
+        self._here -= len(buffer)
+        if reusable and isinstance(buffer.obj, bytearray) and len(buffer.obj) == PIECE:
+            self._spare.append(buffer.obj)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        while self._next and self._here < self._budget:
+            segment = self._next.popleft()
+            if segment.due > 0:
+                segment.start()
 
 
 class Segment:
     """A range that is fetched by one request; `due` bytes of it are still to be read."""
 
-    def __init__(self, start: int, stop: int) -> None:
-        """Begin as a plan, which may grow until it is started."""
-        self.start = start
-        self.stop = stop
-        self.due = stop - start
+    def __init__(self, segments: Segments, window: Window, begin: int, end: int) -> None:
+        """Begin as a plan, which may grow until it is closed."""
+        self.begin = begin
+        self.end = end
+        self.due = end - begin
         self.readers = 0  # threads that copy from it now
-        self.fetch: Fetch | None = None
-        self._memory: bytearray | None = None
+        self.may_grow = True
+        self._segments = segments
+        self._window = window
+        self._fetch: Fetch | None = None
 
-    @property
-    def is_live(self) -> bool:
-        """Does somebody still have to read it?"""
-        return self.due > 0
+    def grow(self, start: int, end: int) -> None:
+        """Plan a further range, and the few bytes before it, which nobody will read."""
+        self.due += end - start
+        self.end = end
 
-    def begin(self, transfer: Transfer) -> Fetch:
+    def close(self) -> None:
+        """Let it grow no more: it is fetched in its turn."""
+        with _LOCK:
+            if self.may_grow:
+                self.may_grow = False
+                self._window.queue(self)
+
+    def start(self) -> Fetch:
         """Send the request, unless it was sent."""
-        if self.fetch is None:
-            self._memory = _take_buffer(self.stop - self.start)
-            buffer = memoryview(self._memory)[: self.stop - self.start]
-            self.fetch = Fetch(transfer, self.start, buffer)
-            FETCHERS.submit(self.fetch)
-        return self.fetch
+        if self._fetch is None:
+            self.may_grow = False
+            buffer = self._window.take(self.end - self.begin)
+            self._fetch = Fetch(self._segments.transfer, self.begin, buffer)
+            FETCHERS.submit(self._fetch)
+        return self._fetch
 
-    def let_go(self) -> None:
-        """Give the memory to another segment: everything was read."""
-        memory, self._memory, self.fetch = self._memory, None, None
-        if memory is not None and len(memory) == PIECE and len(_spare) < _MOST_SPARE:
-            _spare.append(memory)
+    def drop(self) -> None:
+        """Let go of it; whoever waits for it is woken."""
+        with _LOCK:
+            if self.due > 0:
+                self.due = 0
+                self._release()
+
+    def leave(self, count: int) -> None:
+        """Note that a thread has read some bytes; the last one gives the memory back."""
+        with _LOCK:
+            self.readers -= 1
+            was_live = self.due > 0
+            self.due -= count
+            if self.due <= 0 and not self.readers and (was_live or self._fetch):
+                self._release()
+
+    def _release(self) -> None:
+        self._segments.remove(self)
+        self.may_grow = False
+        fetch = self._fetch
+        if fetch is None:
+            return
+        # A request that is still under way goes on writing into its memory.
+        reusable = fetch.is_finished
+        fetch.cancel()
+        if not self.readers:
+            self._fetch = None
+            self._window.give_back(fetch.buffer, reusable=reusable)
 
 
 class Segments:
@@ -50,121 +124,88 @@ class Segments:
 
     def __init__(self, transfer: Transfer) -> None:
         """Begin with none."""
-        self._transfer = transfer
-        self._lock = threading.Lock()
+        self.transfer = transfer
         self._live: list[Segment] = []
         self._growing: Segment | None = None
 
-    def plan(self, start: int, stop: int) -> list[Segment]:
-        """Announce that a range will be read once more; return the segments it lies in.
-
-        The last of them may still grow: `start` starts it.
-        """
-        with self._lock:
-            segments = []
+    def plan(self, window: Window, start: int, stop: int) -> list[Segment]:
+        """Announce that a range will be read once more; return the segments it lies in."""
+        segments = []
+        with _LOCK:
             while start < stop:
                 segment = self._covering(start)
                 if segment is None:
-                    segment = self._extend(start, min(stop, self._next_start(start, stop)))
-                    position = segment.stop
+                    segment = self._extend(window, start, self.next_start(start, stop))
+                    position = segment.end
                 else:
-                    position = min(stop, segment.stop)
+                    position = min(stop, segment.end)
                     segment.due += position - start
                 segments.append(segment)
                 start = position
-            return segments
-
-    def start(self, segment: Segment) -> None:
-        """Send its request, unless it was sent."""
-        with self._lock:
-            segment.begin(self._transfer)
+        return segments
 
     def read(self, start: int, buffer: memoryview) -> int:
         """Copy what was announced of the bytes from `start` on; return how many that were."""
-        with self._lock:
+        with _LOCK:
             segment = self._covering(start)
             if segment is None:
                 return 0
-            fetch = segment.begin(self._transfer)
+            fetch = segment.start()
             segment.readers += 1
         count = 0
         try:
             fetch.wait()
-            offset = start - segment.start
-            count = min(segment.stop - start, len(buffer))
+            offset = start - segment.begin
+            count = min(segment.end - start, len(buffer))
             buffer[:count] = fetch.buffer[offset : offset + count]
         finally:
-            with self._lock:
-                self._leave(segment, count)
+            segment.leave(count)
         return count
 
     def next_start(self, start: int, stop: int) -> int:
         """Return where the first segment in [start, stop) begins; `stop` if there is none."""
-        with self._lock:
-            return self._next_start(start, stop)
+        with _LOCK:
+            return min(
+                (each.begin for each in self._live if start < each.begin < stop), default=stop
+            )
 
-    def drop(self, segments: list[Segment] | None = None) -> None:
-        """Let go of these segments, or of all; whoever waits for one is woken."""
-        with self._lock:
-            for segment in list(self._live if segments is None else segments):
-                if segment in self._live:
-                    self._live.remove(segment)
-                    segment.due = 0
-                    if segment.fetch is not None:
-                        segment.fetch.cancel()
+    def drop(self) -> None:
+        """Let go of all of them."""
+        with _LOCK:
+            for segment in list(self._live):
+                segment.drop()
 
-    def _leave(self, segment: Segment, count: int) -> None:
-        """Note that bytes were read; the memory goes to another segment after the last reader."""
-        segment.readers -= 1
-        segment.due -= count
-        if not segment.is_live:
-            if segment in self._live:
-                self._live.remove(segment)
-            if not segment.readers and count:
-                segment.let_go()
+    def remove(self, segment: Segment) -> None:
+        """Forget a segment that was read."""
+        if segment in self._live:
+            self._live.remove(segment)
 
     def _covering(self, position: int) -> Segment | None:
         for segment in self._live:
-            if segment.start <= position < segment.stop:
+            if segment.begin <= position < segment.end:
                 return segment
         return None
 
-    def _next_start(self, start: int, stop: int) -> int:
-        return min((each.start for each in self._live if start < each.start < stop), default=stop)
-
-    def _extend(self, start: int, stop: int) -> Segment:
+    def _extend(self, window: Window, start: int, stop: int) -> Segment:
         """Plan a range, or the beginning of one that is too long for a request."""
         growing = self._growing
-        if (
-            growing is not None
-            and growing.fetch is None
-            and growing.is_live
-            and 0 <= start - growing.stop <= GAP
-            and start - growing.start < PIECE
-            and self._next_start(growing.stop - 1, start) == start
-        ):
-            stop = min(stop, growing.start + PIECE)
-            growing.due += stop - start
-            growing.stop = stop
-        else:
-            growing = Segment(start, min(stop, start + PIECE))
+        if growing is None or not self._reaches(growing, start):
+            if growing is not None:
+                growing.close()
+            growing = self._growing = Segment(self, window, start, min(stop, start + PIECE))
             self._live.append(growing)
-        self._growing = growing
-        if growing.stop - growing.start >= PIECE:
-            growing.begin(self._transfer)
+        else:
+            growing.grow(start, min(stop, growing.begin + PIECE))
+        if growing.end - growing.begin >= PIECE:
+            growing.close()
         return growing
 
-
-def _take_buffer(size: int) -> bytearray:
-    """Return memory of at least that size."""
-    if size <= PIECE // 2:
-        return bytearray(size)
-    try:
-        return _spare.pop()
-    except IndexError:
-        return bytearray(PIECE)
-
-
-def free_buffers() -> None:
-    """Free the memory that is kept for the next segment."""
-    _spare.clear()
+    def _reaches(self, growing: Segment, start: int) -> bool:
+        """May a segment grow up to this position, over nothing but a gap?"""
+        return (
+            growing.may_grow
+            and growing.due > 0
+            and 0 <= start - growing.end <= GAP
+            and start - growing.begin < PIECE
+            and self.next_start(growing.end - 1, start) == start
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from difflens.core.addresses import Address, Location
 from difflens.core.errors import LimitExceeded
@@ -37,14 +37,6 @@ class Store(Protocol):
 
     def entries(self, folder: Address) -> Mapping[str, Entry]:
         """List a folder; empty if it does not exist, `UnreadableFile` if it cannot be listed."""
-
-
-@runtime_checkable
-class HasCommits(Protocol):
-    """A store whose branches move: what is read of one is read in the commit it is at first."""
-
-    def pin(self, address: Address) -> Address:
-        """Return the address in that commit."""
 
 
 class Stores:

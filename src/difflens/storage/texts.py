@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from http.client import HTTPConnection, HTTPMessage, HTTPResponse
+from http.client import HTTPMessage, HTTPResponse
 
 from .asking import PassingFailure, Question
 from .links import Link, Route
@@ -22,7 +22,7 @@ class Text(Question):
         """Ask for JSON."""
         return {"Accept": "application/json"}
 
-    def read(self, connection: HTTPConnection, response: HTTPResponse) -> None:
+    def read(self, response: HTTPResponse) -> None:
         """Read all of it, or refuse."""
         expected = response.length
         self.content = response.read(self.most + 1)
@@ -30,8 +30,6 @@ class Text(Question):
             self.refuse(f"the server's answer has more than {self.most} bytes")
         if expected is not None and len(self.content) != expected:
             raise PassingFailure("the server's answers break off")
-        if not response.isclosed() and response.read(1):
-            connection.close()
         self.answer_headers = response.headers
         self.is_answered = True
 

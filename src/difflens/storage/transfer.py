@@ -6,7 +6,7 @@ Object stores, the hub and web servers are all read through here.
 from __future__ import annotations
 
 import re
-from http.client import HTTPConnection, HTTPMessage, HTTPResponse
+from http.client import HTTPMessage, HTTPResponse
 from typing import NamedTuple, NoReturn
 
 from difflens.core.errors import ChangedWhileReading
@@ -117,7 +117,7 @@ class _Range(Question):
         self.is_ranged = False  # an empty file has no first bytes
         raise PassingFailure(f"the server answered {shown}", at_once=True)
 
-    def read(self, connection: HTTPConnection, response: HTTPResponse) -> None:
+    def read(self, response: HTTPResponse) -> None:
         """Read the bytes of an answer, after checking that they are those that were asked for."""
         encoding = response.headers.get("Content-Encoding", "identity")
         if encoding.lower() != "identity":
@@ -125,16 +125,15 @@ class _Range(Question):
         if response.status == 200:
             self._read_all(response)
         else:
-            self._read_part(connection, response)
+            self._read_part(response)
 
-    def _read_part(self, connection: HTTPConnection, response: HTTPResponse) -> None:
+    def _read_part(self, response: HTTPResponse) -> None:
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if match is None:
             self.refuse("the server does not say which bytes it sent")
         first, last, size = map(int, match.groups())
         self._recognise(size, response.headers)
         if size == 0:  # whatever range that is
-            connection.close()
             self.is_answered = True
             return
         wanted = min(len(self.buffer), size - self.start)
@@ -149,8 +148,8 @@ class _Range(Question):
                 raise PassingFailure(f"the server's answers break off, the last at byte {at}")
             self.done += count
             self.progress += count
-        if not response.isclosed() and response.read(1):
-            connection.close()  # it has more to say than was asked for
+        if not response.isclosed():
+            response.read(1)  # the mark at the end of a chunked answer
         self.is_answered = True
 
     def _read_all(self, response: HTTPResponse) -> None:

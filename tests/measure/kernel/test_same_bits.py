@@ -15,9 +15,9 @@ from lanes import examples
 from measure.kernel.agreement import LEVELS, differences, figures, kernels, level, scanned
 from strategies import BITS, DTYPES, REAL, encode
 
-from difflens.measure.kernel.layout import STATE
+from difflens.measure import chunks
+from difflens.measure.kernel.layout import BLOCK, STATE
 
-BLOCK = 8192  # elements; what is cut at their multiples has the bits of the whole
 KERNELS = [*LEVELS, "numpy"]
 
 
@@ -32,7 +32,7 @@ class Tensors(NamedTuple):
     left: bytes
     right: bytes
     dtypes: tuple[str, str]
-    count: int
+    elements: int
 
 
 def values(rng: Any, kind: str, n: int) -> Any:
@@ -62,8 +62,8 @@ def tensors(draw: st.DrawFn) -> Tensors:
     count = max(count, 0)
     count += count % 2 if {"F4", "C64"} & set(dtypes) else 0
     if draw(st.integers(0, 4)) == 0:
-        sides = [rng.bytes(count * BITS[dtype] // 8) for dtype in dtypes]
-        return Tensors(*sides, dtypes, count)
+        left, right = (rng.bytes(count * BITS[dtype] // 8) for dtype in dtypes)
+        return Tensors(left, right, dtypes, count)
     kinds = st.sampled_from(["normal", "offset", "constant", "tiny", "huge", "scattered"])
     with np.errstate(all="ignore"):
         left = values(rng, draw(kinds), count)
@@ -106,10 +106,14 @@ def test_every_kernel_fills_the_same_bytes(pair, epsilon):
 @examples(80)
 def test_steps_of_whole_blocks_leave_no_trace(kernel, pair, epsilon, size):
     state = bytearray(STATE.size)
-    for start in range(0, pair.count, size * BLOCK):
+    for start in range(0, pair.elements, size * BLOCK):
         kernel.scan(*part(pair, start, start + size * BLOCK), *pair.dtypes, epsilon, state)
 
     assert differences(whole(kernel, pair, epsilon), state) == {}
+
+
+def test_what_reads_in_steps_takes_whole_blocks():
+    assert chunks.STEP % BLOCK == chunks.CHUNK % BLOCK == 0
 
 
 @given(pair=tensors(), epsilon=epsilons, chunk=st.integers(50, BLOCK).map(lambda half: 2 * half))
@@ -118,7 +122,7 @@ def test_states_of_chunks_merge_to_the_same_bytes_in_every_kernel(pair, epsilon,
     merged = {}
     for name, kernel in kernels().items():
         merged[name] = bytearray(STATE.size)
-        for start in range(0, pair.count, chunk):
+        for start in range(0, pair.elements, chunk):
             sides = part(pair, start, start + chunk)
             kernel.merge(merged[name], scanned(kernel, *sides, *pair.dtypes, epsilon=epsilon))
 
@@ -139,7 +143,7 @@ def test_files_fill_the_bytes_that_their_elements_do(
     state = bytearray(STATE.size)
     places = [(file, offset, dtype) for file, dtype in zip(files, pair.dtypes, strict=True)]
     try:
-        kernel.scan_files(*places, pair.count, epsilon, False, state)
+        kernel.scan_files(*places, pair.elements, epsilon, False, state)
     finally:
         for file in files:
             os.close(file)

@@ -4,15 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from buckets import bucket  # noqa: F401  a fixture
-from contracts.plugins import TESTS, load
+from buckets import bucket, sample_path  # noqa: F401  fixtures
 from models.small import arrays, write
 
 from difflens import open_model
 from difflens.core.errors import CorruptFile, UnreadableFile
 from difflens.diffs.story import diff
 from difflens.models.folders.listing import model_files, neighbour
-from difflens.models.formats import source
 
 BASE = "s3://bucket/models/base"
 
@@ -36,21 +34,6 @@ def contents(model):
         model.read_into(name, 0, info.size_bytes, memoryview(buffer))
         found[name] = (info, bytes(buffer))
     return found
-
-
-DATA = {"data": ("F32", (8,), np.arange(8, dtype=np.float32).tobytes())}
-
-
-@pytest.fixture(params=[entry.name for entry in source])
-def sample_path(request, tmp_path):
-    """A sample of each format, written by the test of that format."""
-    name = request.param
-    test = load(TESTS / "models" / "formats" / f"test_{name.replace('-', '_')}.py", f"far_{name}")
-    endings = source[name].options.get("suffixes") or (".bin",)
-    path = test.sample(tmp_path / f"model{endings[0]}", DATA)
-    if path is None:
-        path = test.sample(tmp_path / f"model{endings[0]}", {"data": ("U8", (8,), bytes(range(8)))})
-    return path
 
 
 def sharded(folder, count, **more):

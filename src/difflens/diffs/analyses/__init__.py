@@ -69,8 +69,10 @@ def ask(
     if needs and not diff.pairs:
         answer.lack_rest(needs="tensors", why="neither model holds any", status="not_applicable")
     elif needs == "values" and not diff.has_values:
-        why = "only headers were read"
-        answer.lack_rest(needs="tensor values", why=why, status="not_enough_information")
+        why, needs = "only headers were read", "tensor values"
+        if diff.is_estimated:
+            why, needs = "a fingerprint holds no values", "the model's bytes (--exact)"
+        answer.lack_rest(needs=needs, why=why, status="not_enough_information")
     else:
         entry.plugin(diff, evidence, answer)
     return answer.envelope()

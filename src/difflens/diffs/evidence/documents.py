@@ -31,12 +31,12 @@ def broken(path: object, reason: str, hint: str = "") -> EvidenceError:
 
 def content(path: str | Location, limits: Limits = None) -> bytes:
     """Read a whole file, after its size was held against the limit."""
-    from difflens.storage.places import open_file
+    from difflens.storage.places import open_small
 
     if not str(path):
         raise broken("''", "the path is empty")
     try:
-        file = open_file(locate(path), limits)
+        file = open_small(locate(path), limits)
         try:
             most = file.limit("evidence_bytes")
             if file.size > most:

@@ -12,6 +12,7 @@ from difflens.core.dtypes import FLOATS
 from difflens.core.findings import Envelope
 from difflens.core.records import Delta, Figures, ModelInfo, Pair, Report, Row, Totals
 from difflens.measure.scan import Scan
+from difflens.measure.sketch.estimate import Estimate
 
 from ..pairing import is_prefix_rename
 from ..pairing.how import BY_NAME, GRAPH, is_known_layout
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..diff import Diff
 
 
+_FIGURES = frozenset(Figures.__struct_fields__)
 # Kinds of pairs whose numbers were compared one by one.
 _COMPARED = frozenset({"identical", "within_epsilon", "changed", "recast", "tied"})
 
@@ -38,6 +40,7 @@ class Tally:
         self._moved_tensors = self._compared = self._unmeasured = 0
         self._moved = self._size = self._whole_size = 0.0
         self._distances: list[float] = []
+        self._error: float | None = None
 
     def add(self, delta: Delta) -> None:
         """Count one delta."""
@@ -50,11 +53,14 @@ class Tally:
             self._unexpected += not self._is_expected(pair)
         if not (pair.left and pair.right):
             return
-        scan = delta.measured(Scan)
+        scan = delta.measured(Scan) or delta.measured(Estimate)
         if pair.left.dtype in FLOATS and delta.kind in _COMPARED:
             self._compared += 1
             self._unmeasured += scan is None or not scan.count
             self._whole_size += scan.left_square_sum if scan else 0.0
+        if isinstance(scan, Estimate):
+            self._add_estimate(pair, delta, scan)
+            return
         if scan is None:
             return
         self._changed_elements += scan.changed
@@ -66,6 +72,19 @@ class Tally:
             if scan.relative_l2 is not None:
                 self._distances.append(scan.relative_l2)
 
+    def _add_estimate(self, pair: Pair, delta: Delta, measure: Estimate) -> None:
+        """Count what moved by an estimate; how many of its elements did is not known."""
+        if delta.kind == "identical" or pair.left is None:
+            return
+        self._error = max(self._error or 0.0, measure.estimated_error or 0.0)
+        self._unmeasured += measure.is_unknown
+        if pair.left.dtype in FLOATS and measure.l2 is not None:
+            self._moved_tensors += 1
+            self._moved += measure.square_sum
+            self._size += measure.left_square_sum
+            if measure.relative_l2 is not None:
+                self._distances.append(measure.relative_l2)
+
     def _is_expected(self, pair: Pair) -> bool:
         """Is the other name that of a wrapper, a framework or a format, and so no difference?"""
         is_expected = is_prefix_rename(pair) or pair.how in (BY_NAME, GRAPH)
@@ -74,6 +93,7 @@ class Tally:
     def totals(self) -> Totals:
         """Return what was counted so far."""
         kinds, moved = self._kinds, self._moved
+        is_estimated = self._error is not None
         is_measured = self._compared and not self._unmeasured
         return Totals(
             tensors=sum(kinds.values()),
@@ -81,12 +101,13 @@ class Tally:
             renamed=self._renamed,
             renamed_beyond_prefix=self._unexpected,
             elements=self._elements,
-            changed_elements=None if kinds["paired"] else self._changed_elements,
+            changed_elements=None if kinds["paired"] or is_estimated else self._changed_elements,
             relative_l2=_relative(moved, self._size),
             median_relative_l2=_median(self._distances),
             moved=self._moved_tensors,
             compared=self._compared,
             whole_relative_l2=_relative(moved, self._whole_size) if is_measured else None,
+            estimated_error=self._error,
         )
 
 
@@ -106,7 +127,10 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
     figures = delta.figures() if pair.left and pair.right else {}
     for measure in extra_measures:
         figures.update(measure.figures())
-    known = {key: figures.pop(key) for key in Figures.__struct_fields__ if key in figures}
+    error = figures.pop("estimated_error", None)
+    further = {}
+    if not figures.keys() <= _FIGURES:
+        further = {key: figures.pop(key) for key in list(figures) if key not in _FIGURES}
     return Row(
         name=delta.name,
         kind=delta.kind,
@@ -117,15 +141,16 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
         skipped=delta.skipped,
         left_stats=delta.stats("left"),
         right_stats=delta.stats("right"),
-        figures=Figures(**known) if known else None,
-        further=dict(figures) or None,
+        figures=Figures(**figures) if figures else None,
+        estimated_error=error,
+        further=further or None,
     )
 
 
 def judge(
     diff: Diff,
     totals: Totals,
-    rows: Iterable[Row],
+    rows: tuple[Row, ...],
     analyses: Iterable[Envelope] = (),
     evidence: Mapping[str, str] | None = None,
 ) -> Report:
@@ -142,7 +167,7 @@ def judge(
             function=function_changes(diff.metadata),
             state=state_sentence(state),
         ),
-        tensors=tuple(rows),
+        tensors=rows,
         epsilon=diff.epsilon,
         metadata=diff.metadata,
         analyses=tuple(analyses),

@@ -37,7 +37,7 @@ def verdict(
     if totals.renamed_beyond_prefix:
         parts.append(f"{totals.renamed_beyond_prefix} renamed")
     if parts:
-        text = f"different: {', '.join(parts)}, of {_count(totals)}"
+        text = f"different: {', '.join(parts)}, of {_count(totals)}{_estimated(totals)}"
         return Verdict(True, "different", f"{text}{_as_well(function)}")
     if function:
         clause = "the function is not"
@@ -48,6 +48,13 @@ def verdict(
     if state:
         return Verdict(True, "state", f"{_weights(totals, epsilon)}; {state}")
     return _unchanged(totals, metadata_changes, epsilon)
+
+
+def _estimated(totals: Totals) -> str:
+    """Say what the distances are worth where a fingerprint stands for a model."""
+    if totals.estimated_error is None:
+        return ""
+    return f"; distances marked ~ are estimates, ±{totals.estimated_error:.1%}"
 
 
 def _as_well(function: Sequence[MetadataChange]) -> str:

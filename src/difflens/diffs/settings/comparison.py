@@ -14,7 +14,7 @@ from difflens.core.errors import EvidenceError, ModelError
 from difflens.core.escape import for_terminal
 from difflens.core.protocols import TensorSource
 from difflens.core.records import MetadataChange
-from difflens.storage.places import open_file
+from difflens.storage.places import open_small
 
 Limits = Mapping[str, int] | None
 
@@ -235,7 +235,7 @@ def _settings(path: Location, limits: Limits) -> dict[str, Any]:
 def _is_equal(left: Location, right: Location) -> bool:
     """Hold the same bytes? Read in steps, so that a large file takes no memory."""
     try:
-        with closing(open_file(left)) as first, closing(open_file(right)) as second:
+        with closing(open_small(left)) as first, closing(open_small(right)) as second:
             if first.size != second.size:
                 return False
             ranges = ((at, min(at + _STEP, first.size)) for at in range(0, first.size, _STEP))

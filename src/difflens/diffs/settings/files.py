@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from difflens.core.addresses import Location, locate
 from difflens.models.folders.listing import BESIDE, describe_folder_files, files_called
+from difflens.models.folders.together import read_together
 from difflens.storage.places import is_folder
 
 Files = dict[str, Location]
@@ -31,6 +32,7 @@ def own_files(
             from ..evidence.discovery import is_owner  # asks every reader for its endings
 
             found[at] = found[at] if is_owner(side, sides[1 - at]) else {}
+    read_together([*found[0].values(), *found[1].values()])
     return found[0], found[1]
 
 

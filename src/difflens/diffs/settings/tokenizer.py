@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from difflens.core.addresses import Location
 from difflens.core.errors import ModelError
+from difflens.core.protocols import ModelFile
+from difflens.models.containers.inner_files import Part
 from difflens.models.folders.listing import files_called
 
 from ..evidence.documents import Limits, broken, content, json_object, kind_of, text
@@ -31,11 +33,11 @@ def read_pieces(
 ) -> tuple[dict[str, int], dict[str, float], dict[str, Any]]:
     """Return ids and scores by piece, and the rules beside them."""
     from difflens.models.containers.protobuf import Wire
-    from difflens.storage.places import open_file
+    from difflens.storage.places import open_small
 
     content(path, limits)  # its size is held against the limit
     try:
-        file = open_file(path, limits)
+        file = open_small(path, limits)
         try:
             return _read(path, Wire(file), file.size)
         finally:
@@ -250,6 +252,21 @@ _UNUSED = 5  # the type of a row that only fills up the embedding
 _SPACE = "\u2581"
 
 
+class _Beginning(Part):
+    """A file whose beginning stays in memory as far as it was read: every array is a pass."""
+
+    def __init__(self, file: ModelFile) -> None:
+        super().__init__(file, 0, file.size)
+        self._data = bytearray()
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return bytes [start, stop)."""
+        known = len(self._data)
+        if stop > known:
+            self._data += self.outer.read(known, stop)
+        return bytes(self._data[start:stop])
+
+
 def gguf_tokenizer(path: Location, limits: Limits) -> Tokenizer:
     """Read tokens, merges and the keys beside them; arrays of numbers by their digest."""
     from difflens.models.gguf.header import read_header
@@ -259,8 +276,9 @@ def gguf_tokenizer(path: Location, limits: Limits) -> Tokenizer:
     try:
         file = open_file(path, limits)
         try:
+            beginning = _Beginning(file)
             for name, key in _ARRAYS.items():
-                header = read_header(file, keep=key)
+                header = read_header(beginning, keep=key)
                 kept[name] = header.kept
         finally:
             file.close()

@@ -1,4 +1,4 @@
-"""The hot loop: compiled where a compiler was, NumPy where not; both answer alike.
+"""The hot loop: compiled where a compiler was, NumPy where not; both fill the same bytes.
 
 `scan(left, right, left_dtype, right_dtype, epsilon, state)` adds two encoded
 buffers of as many elements to a state (see `layout`); `merge(state, other)`

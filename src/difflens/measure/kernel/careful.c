@@ -1,4 +1,4 @@
-/* Scans a block one element at a time: where values are not finite, or integers too large. */
+/* Scans a small block one element at a time: where values are not finite, or integers too large. */
 
 #include "parts.h"
 

@@ -3,9 +3,13 @@
 The state is a monoid kept in plain bytes: all zeros is "nothing seen yet",
 `kernel.scan` adds elements to it, `kernel.merge` adds another state that saw the
 elements that follow. C and NumPy share it; `scan.h` draws the same order.
+
+One scan, and scans that continue each other in steps of whole blocks, fill the same bytes.
 """
 
 import struct
+
+BLOCK = 8192  # elements (C64: parts), counted from where the state began
 
 _SIDE_COUNTS = ("nan", "positive_infinite", "negative_infinite", "zeros", "odd")
 _SIDE_VALUES = ("min", "max", "mean", "m2", "m3", "m4", "abs_sum")

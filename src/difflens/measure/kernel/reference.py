@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from difflens.core.dtypes import ROUNDING
 
-from .layout import COUNTS, FIELDS, STATE, VALUES
+from .layout import BLOCK, COUNTS, FIELDS, STATE, VALUES
 
 # Parts of this kernel, in a file of their own.
 from .readings import are_as_read, bytes_of, read, read_gradients, read_weights  # noqa: F401
@@ -43,7 +43,7 @@ _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 _Figures = dict[str, Any]  # a state by the names of its fields
 
-_BLOCK, _SMALL_BLOCK = 8192, 1024
+_SMALL_BLOCK = 1024
 _LANES = 8
 _FEW = 512  # elements whose mean is the first pivot
 _PIECE = 1 << 16  # elements read at a time; even, so that no F4 byte is cut
@@ -105,7 +105,7 @@ def scan(  # noqa: PLR0917 - both kernels are called by position
     run = _Run(left_codes, right_codes, left_dtype, right_dtype)
     total = _unpack(state)
     with np.errstate(all="ignore"):  # infinities and signalling NaNs are data here
-        for block in _cut(run, total, _BLOCK):
+        for block in _cut(run, total, BLOCK):
             sums = _sum_together(block, total)
             if sums:
                 _add(total, _count(block, epsilon) | sums)

@@ -139,9 +139,9 @@ static int is_finite(enum dtype type, const struct tally *tally)
     return 1;
 }
 
-/* Fill a block from what was counted and summed over it, as numbers of a type; 0 where a value was
-   not finite, which either the tally or the sums show. */
-static int take(const struct loops *loops, const struct state *state, const struct run *run,
+/* Fill a block from what was counted and summed over it, as numbers of a type; 0 where the sums
+   show that a value was not finite, or overflow. */
+static int fill(const struct loops *loops, const struct state *state, const struct run *run,
                 enum dtype type, const struct tally *tally, const struct lanes *lanes,
                 const double *pivot, double epsilon, struct state *block)
 {
@@ -176,7 +176,7 @@ static int scan_hot(const struct loops *loops, const struct state *state, const 
     if (!is_finite(type, &tally)) return 0;
     double pivot[SIDES] = {pivot_for(loops, state, LEFT, run), pivot_for(loops, state, RIGHT, run)};
     loops->sums[type](left, right, run->n, pivot, &lanes);
-    return take(loops, state, run, type, &tally, &lanes, pivot, epsilon, block);
+    return fill(loops, state, run, type, &tally, &lanes, pivot, epsilon, block);
 }
 
 static void join(struct tally *tally, const struct tally *later)
@@ -225,7 +225,7 @@ static int scan_decoded(const struct loops *loops, const struct state *state,
         if (!same_type)
             over_rounding += loops->over_rounding(values[LEFT], values[RIGHT], piece.n, rounding);
     }
-    if (!take(loops, state, run, F64, &tally, &lanes, pivot, epsilon, block)
+    if (!fill(loops, state, run, F64, &tally, &lanes, pivot, epsilon, block)
         || !holds_all(run, block))
         return 0;
     if (same_type) block->bit_equal = difflens_equal_bits(loops, run);
@@ -241,30 +241,25 @@ static void count_odd(const struct run *run, struct state *block)
                 block->counts[side].odd += run->bytes[side][i] > 1;
 }
 
-/* Add a block to the state; 0 where some of its values are not finite, or too wide. */
-static int add_whole(const struct loops *loops, struct state *state, const struct run *run,
-                     double epsilon)
+/* Add a block to the state. A large one with values that are not finite, or too wide, is refused:
+   0. A small one is scanned with care. */
+static int add(const struct loops *loops, struct state *state, const struct run *run,
+               double epsilon, int small)
 {
     struct state block = {0};
     int hot = run->type[LEFT] == run->type[RIGHT] && loops->sums[run->type[LEFT]];
-    if (!(hot ? scan_hot : scan_decoded)(loops, state, run, epsilon, &block)) return 0;
+    if (!(hot ? scan_hot : scan_decoded)(loops, state, run, epsilon, &block)) {
+        if (!small) return 0;
+        block = (struct state){0};
+        difflens_careful(loops, run, epsilon, &block);
+    }
     count_odd(run, &block);
     difflens_merge(state, &block);
     return 1;
 }
 
-/* Add a small block of any values to the state. */
-static void add_any(const struct loops *loops, struct state *state, const struct run *run,
-                    double epsilon)
-{
-    struct state block = {0};
-    difflens_careful(loops, run, epsilon, &block);
-    count_odd(run, &block);
-    difflens_merge(state, &block);
-}
-
 /* Blocks end at fixed places, so that the bits of the result do not depend on how the caller cut
-   what it read. One that holds a value that is not finite is cut into small ones. */
+   what it read. */
 void difflens_scan(const struct loops *loops, struct state *state, enum dtype left_type,
                    const uint8_t *left, enum dtype right_type, const uint8_t *right, size_t n,
                    double epsilon)
@@ -273,11 +268,11 @@ void difflens_scan(const struct loops *loops, struct state *state, enum dtype le
     for (size_t i = 0; i < n;) {
         struct run block = part(&all, i, BLOCK - (size_t)state->count % BLOCK);
         i += block.n;
-        if (add_whole(loops, state, &block, epsilon)) continue;
+        if (add(loops, state, &block, epsilon, 0)) continue;
         for (size_t k = 0; k < block.n;) {
             struct run small = part(&block, k, SMALL_BLOCK - (size_t)state->count % SMALL_BLOCK);
             k += small.n;
-            if (!add_whole(loops, state, &small, epsilon)) add_any(loops, state, &small, epsilon);
+            add(loops, state, &small, epsilon, 1);
         }
     }
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Protocol, TypeVar
 
 from difflens.core.addresses import Address, Location
+from difflens.core.errors import ModelError
+from difflens.storage.places import open_small
 
 _AT_ONCE = 32
 
@@ -43,6 +45,12 @@ def open_together(
         raise
     finally:
         pool.shutdown(wait=False)  # after Ctrl-C or an error nobody waits for a slow server
+
+
+def read_together(paths: Iterable[Location]) -> None:
+    """Read small remote files at the same time, for those who open them next."""
+    with suppress(ModelError):  # whoever opens it says what is wrong with it
+        open_together(open_small, [path for path in paths if isinstance(path, Address)])
 
 
 def _open_in_turn(

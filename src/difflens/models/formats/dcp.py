@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import dropwhile, islice
 from math import prod
 from typing import Any, NamedTuple
 
-from difflens.core.addresses import Location
+from difflens.core.addresses import Address, Location
 from difflens.core.dtypes import BITS
-from difflens.core.encodings import encoding_of
+from difflens.core.encodings import encoding_of, extents_of
 from difflens.core.errors import INCOMPLETE, CorruptFile
 from difflens.core.escape import for_terminal, visible
-from difflens.core.protocols import ModelFile
+from difflens.core.protocols import Extent, ModelFile
 from difflens.core.records import TensorInfo
+from difflens.storage.places import gather
 
 from ..containers.encodings import EncodedSource
 from ..containers.inner_files import Part
@@ -35,6 +38,8 @@ from .pytorch import Archive
 _MARK = b"torch.distributed.checkpoint.metadata"
 _LARGEST_VALUE = 1 << 16
 _MOST_VALUES = 1000
+_FRONT, _BACK = 4096, 66_000  # bytes of a piece: its pickle, and the directory of its zip
+_PIECES_AT_ONCE = 64
 
 
 def recognise(head: bytes, _path: Location) -> bool:
@@ -89,6 +94,21 @@ class Assembled(NamedTuple):
             done += length
         return done
 
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Return the range of each piece that bytes [start, stop) touch, of remote files."""
+        touched: dict[Piece, range] = {}
+        if not self.checkpoint.is_remote:
+            return
+        while start < stop:
+            box, place, run = self._run(start)
+            length = min(run, stop - start)
+            before = touched.get(box.piece, range(place, place))
+            touched[box.piece] = range(before.start, max(before.stop, place + length))
+            start += length
+        for piece, span in touched.items():
+            opened = self.checkpoint.piece(self.name, piece)
+            yield from extents_of(opened.encoding("tensor"), span.start, span.stop)
+
     def _run(self, place: int) -> tuple[Box, int, int]:
         """Find the piece that holds a byte, where in it, and how many bytes follow there."""
         layout = self.layout
@@ -119,6 +139,8 @@ class Checkpoint(EncodedSource):
         self._files: dict[str, ModelFile] = {}
         self._checked: set[tuple[str, Piece]] = set()
         self._pieces: dict[Range, TorchSource] = {}
+        self._ranges: list[Range] = []  # of all pieces, as they lie in their files
+        self._gathered: set[Range] = set()
         self._lock = threading.Lock()
         try:
             about = read_metadata(file)
@@ -136,8 +158,9 @@ class Checkpoint(EncodedSource):
 
     def _open_files(self, about: About) -> None:
         """Open every file that a piece or a value lies in."""
-        pieces = (piece.range for whole in about.tensors.values() for piece in whole.pieces)
-        names = list(dict.fromkeys(each.file for each in (*pieces, *about.values.values())))
+        pieces = {piece.range for whole in about.tensors.values() for piece in whole.pieces}
+        self._ranges = sorted(pieces)
+        names = sorted({each.file for each in (*pieces, *about.values.values())})
         folder = self.file.path.parent
         files = open_together(
             lambda path: neighbour(self.file, path.name), [folder / name for name in names]
@@ -150,6 +173,7 @@ class Checkpoint(EncodedSource):
         with self._lock:
             opened = self._pieces.get(piece.range)
             if opened is None:
+                self._gather_from(piece.range)
                 opened = Archive(self._part(piece.range)).open(self.format)
                 self._pieces[piece.range] = opened
                 self.opened.append(opened)
@@ -157,6 +181,28 @@ class Checkpoint(EncodedSource):
                 self._check(name, piece, opened)
                 self._checked.add((name, piece))
         return opened
+
+    @property
+    def is_remote(self) -> bool:
+        """Does it lie elsewhere, where every request takes long?"""
+        return isinstance(self.file.path, Address)
+
+    def _gather_from(self, place: Range) -> None:
+        """Fetch what opening this piece and the next ones reads: beginnings and ends."""
+        if not self.is_remote or place in self._gathered:
+            return
+        following = (each for each in self._ranges if each.file == place.file)
+        some = list(islice(dropwhile(lambda each: each != place, following), _PIECES_AT_ONCE))
+        self._gathered.update(some)
+        ends = (
+            span
+            for each in some
+            for span in (
+                (each.begin, each.begin + min(each.length, _FRONT)),
+                (each.begin + max(0, each.length - _BACK), each.begin + each.length),
+            )
+        )
+        gather(self._files[place.file], ends)
 
     def _plan(self, name: str, whole: Whole) -> None:
         """Plan how a tensor is assembled from its pieces."""

@@ -33,7 +33,7 @@ _LONGEST_NAME = 65_535  # bytes, of a key or of a tensor
 _LONGEST_TEXT = 1 << 20  # bytes that are kept of a value
 _SHORT_ARRAY, _SHORT_TEXT = 256, 8192  # elements and characters that are shown
 _MOST_RANK = 4
-_WINDOWS = 1 << 15, 1 << 20  # bytes read at once: at first, and at most
+_WINDOWS = 1 << 15, 1 << 22  # bytes read at once: at first, and at most
 
 
 class Entry(NamedTuple):

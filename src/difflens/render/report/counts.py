@@ -28,7 +28,8 @@ def counts(report: Report) -> str:
     shown = _parameters(report)
     parts.append(f"{shown} parameter{'' if shown == '1' else 's'}")
     if totals.relative_l2 is not None and (totals.changed or totals.recast):
-        parts.append(f"relative_l2 {_distance(totals)}")
+        mark = "" if totals.estimated_error is None else "~"
+        parts.append(f"relative_l2 {mark}{_distance(totals)}")
     if report.warnings:
         parts.append(plural(len(report.warnings), "warning"))
     return "; ".join(parts)

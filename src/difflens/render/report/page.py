@@ -21,6 +21,7 @@ from .rows import (
     is_different,
     is_from_zero,
     is_renamed,
+    mark,
     nonfinite_appeared,
     shown_kind,
 )
@@ -125,7 +126,8 @@ def _measured(totals: Totals) -> list[tuple[str, str]]:
         ("relative L2 of the model", totals.whole_relative_l2 if is_part else None),
         ("median L2", totals.median_relative_l2),
     ]
-    return [(word, scientific(value)) for word, value in values if value is not None]
+    before = "" if totals.estimated_error is None else "~"
+    return [(word, f"{before}{scientific(value)}") for word, value in values if value is not None]
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -140,10 +142,10 @@ def _row(row: Row) -> dict[str, Any]:
         "dtype": _sides(row, "dtype"),
         "bar": _width(found["relative_l2"]),
         "figures": [
-            ("relative L2", _cell(found["relative_l2"], scientific)),
+            ("relative L2", _cell(found["relative_l2"], scientific, mark(row))),
             ("max abs", _cell(found["max_abs"], scientific)),
             ("changed", _cell(found["changed_fraction"], percent)),
-            ("cosine", _cell(found["cosine"], _cosine)),
+            ("cosine", _cell(found["cosine"], _cosine, mark(row))),
         ],
     }
 
@@ -183,10 +185,10 @@ def _sides(row: Row, what: str) -> str:
     return " → ".join(dict.fromkeys(texts))
 
 
-def _cell(value: Any, write: Any) -> Cell:
+def _cell(value: Any, write: Any, before: str = "") -> Cell:
     if value is None or not isfinite(value):
         return Cell("")
-    return Cell(write(value), repr(float(value)))
+    return Cell(f"{before}{write(value)}", repr(float(value)))
 
 
 def _cosine(value: float) -> str:

@@ -36,7 +36,8 @@ def shown_kind(row: Row) -> str:
 def figures(row: Row) -> dict[str, Any]:
     """Return every figure of a report row, then those of extra measures."""
     known = row.figures or Figures(transform=row.transform)
-    return {name: getattr(known, name) for name in FIGURES} | (row.further or {})
+    error = {} if row.estimated_error is None else {"estimated_error": row.estimated_error}
+    return {name: getattr(known, name) for name in FIGURES} | error | (row.further or {})
 
 
 def statistics(info: TensorInfo | None, measured: Stats | None) -> dict[str, Any]:
@@ -45,6 +46,11 @@ def statistics(info: TensorInfo | None, measured: Stats | None) -> dict[str, Any
     if info:
         known |= {"shape": list(info.shape), "dtype": info.dtype, "total_params": info.count}
     return known
+
+
+def mark(row: Row) -> str:
+    """Return what stands before a distance that is an estimate."""
+    return "" if row.estimated_error is None else "~"
 
 
 def has_changed_values(row: Row) -> bool:
@@ -59,8 +65,8 @@ def tied_to(row: Row) -> str:
 
 def nonfinite(row: Row) -> tuple[int, int]:
     """Count NaN and infinity before and after."""
-    found = row.figures or Figures()
-    return found.left_nonfinite or 0, found.right_nonfinite or 0
+    found = row.figures
+    return (found.left_nonfinite or 0, found.right_nonfinite or 0) if found else (0, 0)
 
 
 def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
@@ -76,14 +82,15 @@ def became_zero(row: Row) -> bool:
     if not (row.left and row.right and row.left_stats and row.right_stats):
         return False
     before, after = row.left_stats.zeros, row.right_stats.zeros
-    return before < row.left.count and 0 < row.right.count == after
+    return 0 < after == row.right.count and before < row.left.count
 
 
 def is_from_zero(row: Row) -> bool:
     """Was every value zero before, and is not now, so that the change is relative to nothing?"""
     if not (row.left and row.right and row.left_stats and row.right_stats):
         return False
-    return 0 < row.left.count == row.left_stats.zeros and row.right_stats.zeros < row.right.count
+    before, after = row.left_stats.zeros, row.right_stats.zeros
+    return 0 < before == row.left.count and after < row.right.count
 
 
 def finite(value: Any) -> Any:

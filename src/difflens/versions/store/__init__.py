@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from difflens.core.kept import Kept
 from difflens.diffs.evidence.records import Past
@@ -11,6 +11,10 @@ from difflens.diffs.evidence.records import Past
 from ..records.snapshots import ModelSnapshot, SnapshotLine
 from .connections import place_of
 from .database import Database
+
+if TYPE_CHECKING:
+    from difflens.diffs.fingerprints.records import Fingerprint
+    from difflens.diffs.fingerprints.summary import Summary
 
 DEFAULT_STORE = ".difflens/store.db"
 PATIENCE_S = 30.0
@@ -26,8 +30,10 @@ class Store(Protocol):
     where: str  # what it is called in words to people: never with a password
     warnings: list[str]
 
-    def put(self, record: Kept, *, replace: bool = False) -> str:
-        """Keep a snapshot or a result and give its key.
+    def put(
+        self, record: Kept, *, replace: bool = False, fingerprint: Fingerprint | None = None
+    ) -> str:
+        """Keep a snapshot or a result and give its key; a snapshot with its fingerprint.
 
         A snapshot whose NAME@VERSION is taken by another one is refused, or with `replace`
         stands in its place, the former one behind it.
@@ -43,6 +49,12 @@ class Store(Protocol):
         self, name: str | None = None, *, limit: int = 50, after: int | None = None
     ) -> tuple[SnapshotLine, ...]:
         """List snapshots, the last recorded first; `after` is the position the last page ended."""
+
+    def fingerprint(self, key: str) -> Fingerprint | None:
+        """Return the fingerprint of NAME@VERSION; None if it was recorded without."""
+
+    def summaries(self) -> list[tuple[str, Summary]]:
+        """Return the summaries of all fingerprints, by NAME@VERSION, the last recorded first."""
 
     def drop(self, key: str) -> tuple[str, ...]:
         """Remove NAME@VERSION, or every version of NAME, and say which were."""

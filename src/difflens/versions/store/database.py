@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from difflens.core.errors import SnapshotError, StoreError, UnknownModel
+from difflens.core.errors import ModelError, SnapshotError, StoreError, UnknownModel
 from difflens.core.kept import Kept
 from difflens.diffs.evidence.records import Past
+from difflens.diffs.fingerprints.file import parse_fingerprint, to_bytes
+from difflens.diffs.fingerprints.summary import parse_summary, summarise
 
 from ..records.snapshots import AT, ModelSnapshot, SnapshotLine
-from . import lookups
+from . import fingerprints, lookups
 from .connections import WRITES, Place, as_store_errors, engine_of, on_network
 from .tables import (
     CURRENT,
@@ -31,6 +33,9 @@ from .tables import (
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+    from difflens.diffs.fingerprints.records import Fingerprint
+    from difflens.diffs.fingerprints.summary import Summary
 
 KeptT = TypeVar("KeptT", bound=Kept)
 
@@ -73,9 +78,34 @@ class Database:
             if revision(connection, self._place) != CURRENT:  # another one may have been
                 upgrade(connection)
 
-    def put(self, record: Kept, *, replace: bool = False) -> str:
-        """Keep a snapshot or a result and give its key."""
-        return self.put_all([record], replace=replace)[0]
+    def put(
+        self, record: Kept, *, replace: bool = False, fingerprint: Fingerprint | None = None
+    ) -> str:
+        """Keep a snapshot or a result and give its key; a snapshot with its fingerprint."""
+        if fingerprint is None or not isinstance(record, ModelSnapshot):
+            return self.put_all([record], replace=replace)[0]
+        bodies = summarise(fingerprint).to_bytes(), to_bytes(fingerprint)
+        with self._writing() as connection:
+            key = self._put_snapshot(connection, record, replace)
+            fingerprints.put(connection, record.name, record.version, *bodies)
+            return key
+
+    def fingerprint(self, key: str) -> Fingerprint | None:
+        """Return the fingerprint of NAME@VERSION; None if it was recorded without."""
+        name, _, version = key.partition(AT)
+        with self._reading() as connection:
+            body = fingerprints.body(connection, name, version)
+        if body is None:
+            return None
+        with as_damage(self._place, f"the fingerprint of {key}"):
+            return parse_fingerprint(body, key)
+
+    def summaries(self) -> list[tuple[str, Summary]]:
+        """Return the summaries of all fingerprints, by NAME@VERSION, the last recorded first."""
+        with self._reading() as connection:
+            rows = fingerprints.summaries(connection)
+        with as_damage(self._place, "the summary of a fingerprint"):
+            return [(key, parse_summary(body, key)) for key, body in rows]
 
     def put_all(self, records: Iterable[Kept], *, replace: bool = False) -> list[str]:
         """Keep all of them or none."""
@@ -88,7 +118,7 @@ class Database:
             ]
 
     def _put_snapshot(self, connection: Connection, snapshot: ModelSnapshot, replace: bool) -> str:
-        table, figures, _ = tables()
+        table, figures, *_ = tables()
         row = snapshot_row(snapshot)
         former = lookups.by_key(connection, snapshot.name, snapshot.version)
         if former is not None:
@@ -102,6 +132,7 @@ class Database:
             is_former = table.c.position == former.position
             connection.execute(table.update().where(is_former).values(current=False))
             connection.execute(figures.delete().where(figures.c.position == former.position))
+            fingerprints.drop(connection, former.position)
         inserted = connection.execute(table.insert().values(row)).inserted_primary_key
         position = inserted[0] if inserted else 0
         spreads = spreads_of(snapshot)
@@ -218,6 +249,10 @@ class Database:
             for kind, what, row in lookups.everything(connection):
                 read(kind, row, self._place, what)
                 seen += 1
+            keys = [key for key, _ in fingerprints.summaries(connection)]
+        self.summaries()
+        for key in keys:
+            self.fingerprint(key)
         return seen
 
     def close(self) -> None:
@@ -249,6 +284,15 @@ class Database:
             self._engine.dispose(close=False)
             self._process = os.getpid()
         return self._engine.connect()
+
+
+@contextmanager
+def as_damage(place: Place, what: str) -> Iterator[None]:
+    """Let a fingerprint that cannot be read be damage of the store."""
+    try:
+        yield
+    except ModelError as error:
+        raise StoreError(place.shown, f"{what} is damaged: {error.reason}") from error
 
 
 def _put_result(connection: Connection, result: Kept) -> str:

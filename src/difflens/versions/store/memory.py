@@ -12,6 +12,8 @@ from typing import TypeVar
 from difflens.core.errors import SnapshotError, UnknownModel
 from difflens.core.kept import Kept
 from difflens.diffs.evidence.records import Past
+from difflens.diffs.fingerprints.records import Fingerprint
+from difflens.diffs.fingerprints.summary import Summary, summarise
 
 from ..records.snapshots import AT, ModelSnapshot, SnapshotLine
 from .tables import KINDS, NO_SPREAD, figures_of, spreads_of
@@ -32,13 +34,31 @@ class Memory:
         self._capacity = capacity
         self._snapshots: dict[str, tuple[int, ModelSnapshot]] = {}  # the last updated last
         self._results: dict[type, list[Kept]] = {}
+        self._fingerprints: dict[str, Fingerprint] = {}
         self._pinned: set[str] = set()
         self._position = 0
         self._lock = RLock()
 
-    def put(self, record: Kept, *, replace: bool = False) -> str:
-        """Keep a snapshot or a result and give its key."""
-        return self.put_all([record], replace=replace)[0]
+    def put(
+        self, record: Kept, *, replace: bool = False, fingerprint: Fingerprint | None = None
+    ) -> str:
+        """Keep a snapshot or a result and give its key; a snapshot with its fingerprint."""
+        with self._lock:
+            key = self.put_all([record], replace=replace)[0]
+            if isinstance(record, ModelSnapshot) and fingerprint:
+                self._fingerprints[key] = fingerprint
+            return key
+
+    def fingerprint(self, key: str) -> Fingerprint | None:
+        """Return the fingerprint of NAME@VERSION; None if it was recorded without."""
+        with self._lock:
+            return self._fingerprints.get(key) if key in self._snapshots else None
+
+    def summaries(self) -> list[tuple[str, Summary]]:
+        """Return the summaries of all fingerprints, by NAME@VERSION, the last recorded first."""
+        with self._lock:
+            known = [(key, self.fingerprint(key)) for key in reversed(self._snapshots)]
+        return [(key, summarise(each)) for key, each in known if each]
 
     def put_all(self, records: Iterable[Kept], *, replace: bool = False) -> list[str]:
         """Keep all of them or none."""
@@ -61,6 +81,7 @@ class Memory:
     def _keep(self, snapshot: ModelSnapshot) -> str:
         self._position += 1
         self._snapshots.pop(snapshot.key, None)
+        self._fingerprints.pop(snapshot.key, None)
         self._snapshots[snapshot.key] = self._position, snapshot
         while self._capacity is not None and len(self._snapshots) > self._capacity:
             oldest = next(
@@ -70,6 +91,7 @@ class Memory:
             if oldest is None:
                 break
             del self._snapshots[oldest]
+            self._fingerprints.pop(oldest, None)
             self._count("snapshots")
             self.warnings.append(f"{oldest} was dropped: {self._capacity} snapshots are held")
         return snapshot.key
@@ -122,6 +144,7 @@ class Memory:
                 raise UnknownModel(key, self._snapshots)
             for each in gone:
                 del self._snapshots[each]
+                self._fingerprints.pop(each, None)
         return tuple(gone)
 
     def keep(
@@ -137,6 +160,7 @@ class Memory:
             gone = [key for key in old if key not in safe]
             for key in gone:
                 del self._snapshots[key]
+                self._fingerprints.pop(key, None)
         return tuple(gone)
 
     def names(self, *, limit: int = 100, after: str = "") -> tuple[str, ...]:

@@ -19,20 +19,25 @@ from ..records.snapshots import ModelMetrics, ModelSnapshot
 from .connections import Place
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from sqlalchemy import MetaData, Table
 
 
 VERSION_TABLE = "difflens_version"
-KNOWN = ("0001",)  # the revisions in migrations/versions, oldest first
+KNOWN = ("0001", "0002")  # the revisions in migrations/versions, oldest first
 CURRENT = KNOWN[-1]
 
 
 class Tables(NamedTuple):
-    """The three tables: snapshots, their figures one by one, and results."""
+    """The tables: snapshots, their figures one by one, results, and fingerprints.
+
+    The summaries of fingerprints lie apart: a search reads thousands of them and no fingerprint.
+    """
 
     snapshots: Table
     figures: Table
     results: Table
+    summaries: Table
+    fingerprints: Table
 
 
 @cache
@@ -77,7 +82,21 @@ def tables() -> Tables:
         Column("body", Text, nullable=False),
         Column("digest", text, nullable=False),
     )
-    return Tables(snapshots, figures, results)
+    bodies = (_body_table(metadata, name) for name in ("summaries", "fingerprints"))
+    return Tables(snapshots, figures, results, *bodies)
+
+
+def _body_table(metadata: MetaData, name: str) -> Table:
+    """Describe a table of bytes, one row for a snapshot that has them."""
+    from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, Table
+
+    at = ForeignKey("difflens_snapshots.position", ondelete="CASCADE")
+    return Table(
+        f"difflens_{name}",
+        metadata,
+        Column("position", Integer, at, primary_key=True),
+        Column("body", LargeBinary, nullable=False),
+    )
 
 
 def exact_text() -> Any:
