@@ -220,14 +220,14 @@ def test_threads_that_read_later_than_the_series_ends_find_their_bytes(server, r
 def test_what_is_fetched_ahead_stays_within_its_budget(server, monkeypatch):
     monkeypatch.setattr("difflens.storage.segments.PIECE", 100_000)
     most = [0]
-    take = Window.take
+    allocate = Window.allocate
 
     def watch(self, size):
-        memory = take(self, size)
+        memory = allocate(self, size)
         most[0] = max(most[0], self._here)
         return memory
 
-    monkeypatch.setattr(Window, "take", watch)
+    monkeypatch.setattr(Window, "allocate", watch)
     file = opened(server)
     spans = [(start, start + 50_000) for start in range(200_000, 2_700_000, 50_000)]
     items = read_ahead(spans, lambda span: [Extent(file, *span)], 300_000)

@@ -215,7 +215,7 @@ class Probes:
                 self._files.popitem(last=False)
         return file is not None
 
-    def take(self, address: Address) -> RemoteFile | None:
+    def claim(self, address: Address) -> RemoteFile | None:
         """Return a file that was opened less than a minute ago, to the first who asks."""
         with self._lock:
             since, file = self._files.pop(address, (0.0, None))
@@ -232,7 +232,7 @@ PROBES = Probes()
 
 def open_file(address: Address, limits: Mapping[str, int] | None = None) -> RemoteFile:
     """Open a file; the first request brings its size, its version and its beginning."""
-    file = PROBES.take(address)
+    file = PROBES.claim(address)
     if file is None:
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
