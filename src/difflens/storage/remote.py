@@ -100,6 +100,11 @@ class RemoteFile:
             position += done or self._ask(position, rest)
         return len(buffer)
 
+    def begin(self, start: int, stop: int) -> None:
+        """Announce that these bytes will be read once: they are fetched from now on."""
+        for segment in self.plan(Window(stop - start), start, stop):
+            segment.close()
+
     def plan(self, window: Window, start: int, stop: int) -> list[Segment]:
         """Announce that these bytes will be read once; what is here already is not fetched."""
         return self.segments.plan(window, min(BLOCKS.end(self._number, start), stop), stop)
