@@ -103,7 +103,9 @@ def test_documents_mark_estimates(difflens, recorded):
 def test_stats_are_known_without_the_bytes(difflens, models, recorded):
     exact = [line for line in difflens(*models, "--stats").lines if line.startswith("~ w")]
 
-    assert [line for line in difflens(*recorded, "--stats").lines if line.startswith("~ w")] == exact
+    assert [
+        line for line in difflens(*recorded, "--stats").lines if line.startswith("~ w")
+    ] == exact
 
 
 def test_shape_only_reads_no_tensor(difflens, models, recorded):
