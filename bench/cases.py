@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from . import fingerprints
+from . import fingerprints, repositories
 from .files import ROOT, WIDTH, Files, Pair
 from .timing import Best, Command, best, run
 
@@ -254,8 +254,11 @@ def _many(bench: Bench) -> Iterator[Row]:
     pair = bench.files.make("many", count)
     ours = run(difflens(pair.left, pair.right, code=1), bench.output)
     what = f"pair of {count:,} tensors"
-    yield Row("many", f"{what}, time", ours.seconds, "s", 60, ours.seconds)
-    yield Row("many-memory", f"{what}, peak memory", ours.peak_bytes / 1e6, "MB", 2500)
+    yield Row("many", f"{what}, time", ours.seconds, "s", 40, ours.seconds)
+    yield Row("many-memory", f"{what}, peak memory", ours.peak_bytes / 1e6, "MB", 1500)
+    ours = run(difflens(pair.left, pair.right, "-o", "json", code=1), bench.output)
+    megabytes = ours.peak_bytes / 1e6
+    yield Row("many-json", f"{what}, -o json, peak memory", megabytes, "MB", None, ours.seconds)
 
 
 def _spectra(bench: Bench) -> Iterator[Row]:
@@ -313,6 +316,23 @@ def _store(bench: Bench) -> Iterator[Row]:
                   ours.seconds, ours_runs=runs)  # fmt: skip
 
 
+def _git(bench: Bench) -> Iterator[Row]:
+    """`git diff` of two commits of a model, over the same comparison of two files."""
+    pair = bench.pair("BF16")
+    git = shutil.which("git")
+    if git is None:
+        raise Missing("git is not installed")
+    peer = difflens(pair.left, pair.right, "--change-summary", code=1)
+    for name, what, pointers, bar in (
+        ("git-diff-lfs", "git diff, objects of Git LFS", True, 1.5),
+        ("git-diff", "git diff, compressed by git", False, None),
+    ):
+        folder = repositories.make(pair.left.parent / name, pair, pointers=pointers)
+        ours = Command((git, "-C", str(folder), "diff", "HEAD~1", "HEAD"))
+        yield _ratio(name, f"{what}, over difflens on the two files", bar, bench.race(ours, peer))
+        shutil.rmtree(folder)
+
+
 def _gib(size: int) -> str:
     return f"{size >> 30} GiB" if size >= 1 << 30 else f"{size // MIB} MiB"
 
@@ -364,6 +384,7 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "bf16-identical": partial(_identical, "BF16"),
     "bf16-pread": partial(_pread, "BF16"),
     "bf16-numpy": partial(_numpy, "BF16"),
+    "git-diff": _git,
     "memory-large": _memory_large,
     "shape-only": _shape_only,
     "many": _many,

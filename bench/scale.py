@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from math import ceil
 from typing import NamedTuple
 
 TB = 10**12
@@ -37,7 +38,7 @@ MEASURED = Costs()
 
 def opening_seconds(size: int, costs: Costs = MEASURED) -> float:
     """Return the seconds until both models are open: one request for each file."""
-    rounds = -(-(-(-size // SHARD)) // costs.opening)
+    rounds = ceil(ceil(size / SHARD) / costs.opening)
     return costs.join + rounds * costs.latency
 
 

@@ -57,7 +57,7 @@ def snapshots(count: int) -> Iterator[ModelSnapshot]:
 def main(path: str, count: int) -> None:
     """Fill the store in bulk: one `put` after the other would take minutes."""
     with open_store(path) as store, store._writing() as connection:  # noqa: SLF001
-        table, figures, _ = tables()
+        table, figures, *_ = tables()
         every = enumerate(snapshots(count), 1)
         while batch := list(islice(every, _BATCH)):
             rows = [snapshot_row(each) | {"position": at} for at, each in batch]

@@ -34,7 +34,7 @@ def test_so_it_does_for_ten_terabytes(nodes):
     link=st.sampled_from(LINKS),
 )
 @settings(max_examples=10)
-def test_other_constants_change_both_alike(latency, connection, transport, cores, nodes, link):
+def test_other_constants_change_both_alike(*, latency, connection, transport, cores, nodes, link):
     costs = Costs(latency=latency, connection=connection, transport=transport, cores=cores)
 
     told = simulate(TB // 50, nodes, link, costs)

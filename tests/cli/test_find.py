@@ -83,7 +83,8 @@ def test_a_fingerprint_is_searched_for_without_its_model(difflens, store):
     assert found(difflens, "q.fingerprint") == wanted | {"model": "q.fingerprint"}
 
 
-def test_wrapped_renamed_and_resized_models_are_relatives(difflens, store, tmp_path):
+@pytest.mark.usefixtures("store")
+def test_wrapped_renamed_and_resized_models_are_relatives(difflens, tmp_path):
     base = family(0)
     wrapped = {f"module.model.{name}": each for name, each in base.items()}
     renamed = {f"other.{i}": each for i, each in enumerate(base.values())}
@@ -114,7 +115,8 @@ def test_text_says_how_many_were_searched(difflens, store):
     assert done.lines[-1] == "5 relatives among 6 recorded models"
 
 
-def test_a_store_without_relatives_says_so(difflens, store, tmp_path):
+@pytest.mark.usefixtures("store")
+def test_a_store_without_relatives_says_so(difflens, tmp_path):
     path = write(tmp_path / "new.safetensors", arrays(**family(77)))
 
     done = difflens("find", path)
@@ -122,7 +124,7 @@ def test_a_store_without_relatives_says_so(difflens, store, tmp_path):
     assert (done.code, done.lines[-1]) == (0, "no relative among 6 recorded models")
 
 
-def test_snapshots_without_a_fingerprint_are_counted(difflens, store, monkeypatch, tmp_path):
+def test_snapshots_without_a_fingerprint_are_counted(difflens, store, monkeypatch):
     difflens("snapshot", "add", "bare", "--version", "1")
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "blake3", None)

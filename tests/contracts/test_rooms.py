@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "repair": {"core", "storage", "engines", "stats", "measure", "models", "diffs"},
     "render": {"core", "models.health.records", "versions.records", "training.records"}
     | {"repair.blame.records"},
-    "cli": {"core", "measure", "models", "diffs", "versions", "training", "repair", "render"},
+    "cli": {"core", "storage", "measure", "models", "diffs", "versions", "training", "repair", "render"},
     "testing": {"core", "storage", "measure", "models", "diffs", "training", "render"},
 }
 # The public face of a diff shows itself, and reads one policy for all products.
@@ -36,8 +36,8 @@ STANDARD = {
     | {"repair", "storage"},
 }
 # The NumPy twins of the kernel.
-TWINS = {"reference.py", "readings.py", "bits.py", "words.py", "dense.py", "sparse.py",
-         "predict.py"}  # fmt: skip
+TWINS = {"reference.py", "moments.py", "readings.py", "bits.py", "words.py", "dense.py",
+         "sparse.py", "predict.py"}  # fmt: skip
 # Parts that are arrays through and through, and are themselves imported late.
 ARRAYS = {
     "models/health", "training/detectors", "training/diagnoses", "training/flow",
@@ -49,7 +49,7 @@ LATE = {
     "ml_dtypes": {"cli", "models", "repair"},
     "rich": {"core", "cli", "render", "diffs"},
     "jinja2": {"render"},
-    "yaml": {"render", "cli"},
+    "yaml": {"render", "cli", "storage"},
     "scipy": {"diffs", "measure", "stats", "models", "training"},
     "pyarrow": {"training"},
     "blake3": {"diffs"},

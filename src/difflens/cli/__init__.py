@@ -68,6 +68,17 @@ class Commands(click.Group):
             args = ["--help"]
         return super().parse_args(ctx, args)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and what the project file sets of its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not ctx.resilient_parsing and not {"--help", "-h"} & set(rest):
+            from ._project import defaults
+
+            ctx.default_map = {name: defaults(command)}
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; click would make exit code 1 of a closed pipe: "something differs"."""
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +11,8 @@ import click
 from ._analyses import chosen
 from ._evidence import gathered, refuse_unused
 from ._options import limits_of
+from ._project import left_out
+from ._revisions import with_revisions
 
 if TYPE_CHECKING:
     from difflens.core.records import Report
@@ -47,6 +49,8 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         configs=(options["config_left"], options["config_right"]),
         exact=options["exact"],
     )
+    if opened.is_estimated and options["verify_conversion"]:
+        raise click.UsageError("--verify-conversion reads values: name the models, or add --exact")
     names = _analyses(options)
     if not names:
         refuse_unused(options)
@@ -57,9 +61,18 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         evidence, policy = gathered(left, right, options) if names else (None, None)
         verify_conversion = options["verify_conversion"]
         compared = report(opened, names, evidence, policy, verify_conversion=verify_conversion)
+    compared = _noted(with_revisions(compared, options))
     for warning in compared.warnings:
         warn(warning)
     return _ordered(compared) if options["by_magnitude"] else compared
+
+
+def _noted(compared: Report) -> Report:
+    """Add to the warnings what a project file leaves out: it may be a stranger's."""
+    from msgspec.structs import replace
+
+    note = left_out()
+    return replace(compared, warnings=(*compared.warnings, note)) if note else compared
 
 
 def _analyses(options: dict[str, Any]) -> list[str]:
@@ -125,13 +138,13 @@ def settle_output(options: dict[str, Any]) -> dict[str, Any]:
 
 def show(report: Report, options: dict[str, Any]) -> None:
     """Render a report as asked, and write it where asked."""
-    from ._output import emit
+    from ._output import emit_pieces
 
     if options["generate_report"] and options["output"] != "html":
         _page(report, options)
         options = options | {"out": None}
     if not options["quiet"]:
-        emit(rendered(report, options), options["out"])
+        emit_pieces(_pieces(report, options), options["out"])
 
 
 def _page(report: Report, options: dict[str, Any]) -> None:
@@ -145,6 +158,11 @@ def _page(report: Report, options: dict[str, Any]) -> None:
 
 def rendered(report: Report, options: dict[str, Any]) -> str:
     """Render a report as asked."""
+    return "".join(_pieces(report, options))
+
+
+def _pieces(report: Report, options: dict[str, Any]) -> Iterable[str]:
+    """Render a report as asked, in pieces if the renderer can."""
     from difflens.core.escape import for_terminal
     from difflens.render.diffs import renderer
 
@@ -153,8 +171,8 @@ def rendered(report: Report, options: dict[str, Any]) -> str:
     if options["brief"]:
         names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
         if report.verdict.word == "nothing_to_compare":
-            return f"Files {names} hold no tensors: nothing to compare\n"
-        return f"Files {names} differ\n" if report.verdict.differs else ""
+            return [f"Files {names} hold no tensors: nothing to compare\n"]
+        return [f"Files {names} differ\n" if report.verdict.differs else ""]
     how = view(
         color="never" if options["no_color"] else options["color"],
         stats=options["stats"],
@@ -163,4 +181,8 @@ def rendered(report: Report, options: dict[str, Any]) -> str:
         review=options["review"],
         charts=options["charts"],
     )
-    return renderer[options["output"]].plugin(report, how)
+    chosen_one = renderer[options["output"]]
+    if "pieces" in chosen_one.options:
+        pieces: Iterable[str] = chosen_one.options["pieces"](report, how)
+        return pieces
+    return [chosen_one.plugin(report, how)]

@@ -9,6 +9,7 @@ import click
 
 from ._analyses import chosen
 from ._options import FileLocation, direction_option, limits_of, read_policy, with_direction
+from ._project import is_from_project
 
 if TYPE_CHECKING:
     from difflens.core.policy import Policy
@@ -128,8 +129,8 @@ def refuse_for_folders(options: dict[str, Any]) -> None:
 
 
 def refuse_unused(options: dict[str, Any]) -> None:
-    """Refuse evidence that nothing would look at."""
-    about = [name for name in named(options) if name not in _COMPARED]
+    """Refuse evidence that nothing would look at; a policy of the project may wait."""
+    about = [name for name in named(options) if name not in _COMPARED and not is_from_project(name)]
     if about:
         flag = about[0].replace("_", "-").replace("evals", "eval")
         way = "lower-is-better" if options["is_lower"] else "higher-is-better"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +19,55 @@ _NARROW, _WIDE = 40, 200
 
 def emit(text: str, out: str | None) -> None:
     """Write the text to stdout, or to a temporary file beside `out` that is then renamed."""
-    if text and not text.endswith("\n"):
-        text += "\n"
+    emit_pieces([text], out)
+
+
+def emit_pieces(pieces: Iterable[str], out: str | None) -> None:
+    """Write a text piece by piece, as `emit` does: the whole may not fit into memory."""
+    pieces = _ended(pieces)
     if out is None:
-        _print(text)
+        _print(pieces)
         return
     target = Path(out)
     if target.exists() and not target.is_file():  # a device or a pipe cannot be renamed over
-        _write_through(target, text)
+        _write_through(target, pieces)
         return
     from difflens.core.whole_file import whole_file
 
     with whole_file(out) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+        for piece in pieces:
+            file.write(piece.encode("utf-8", "backslashreplace"))
 
 
-def _print(text: str) -> None:
+def _ended(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces, and end the last line if they do not."""
+    last = "\n"
+    for piece in pieces:
+        yield piece
+        last = piece or last
+    if not last.endswith("\n"):
+        yield "\n"
+
+
+def _print(pieces: Iterable[str]) -> None:
     if sys.stdout is None:
         raise OutputError("it is closed", where="stdout")
     raw: Any = getattr(sys.stdout, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    # PYTHONUNBUFFERED: Python itself would drop in silence what a pipe or a disk did not take.
-    rest = memoryview(text.encode(sys.stdout.encoding, PLAIN))
-    while rest:
-        rest = rest[raw.write(rest) or 0 :]
+    for piece in pieces:
+        if isinstance(raw, io.RawIOBase):
+            # PYTHONUNBUFFERED: Python would drop in silence what a pipe or a disk did not take.
+            rest = memoryview(piece.encode(sys.stdout.encoding, PLAIN))
+            while rest:
+                rest = rest[raw.write(rest) or 0 :]
+        else:
+            sys.stdout.write(piece)
+    sys.stdout.flush()
 
 
-def _write_through(target: Path, text: str) -> None:
+def _write_through(target: Path, pieces: Iterable[str]) -> None:
     try:
-        target.write_text(text, encoding="utf-8", errors="backslashreplace")
+        with target.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(pieces)
     except OSError as error:
         raise OutputError((error.strerror or str(error)).lower(), where=str(target)) from error
 

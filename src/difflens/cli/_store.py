@@ -75,10 +75,16 @@ def result_options(*outputs: str) -> Callable[[Command], Command]:
 
 
 def url_of(options: dict[str, Any]) -> str:
-    """Return the store to use: that of the option, of the environment, or of this folder."""
+    """Return the store to use: of the option, the environment, the project, or this folder."""
     from difflens.versions.store import DEFAULT_STORE
 
-    return options["store"] or os.environ.get(VARIABLE) or DEFAULT_STORE
+    named = options["store"] or os.environ.get(VARIABLE)
+    if named:
+        return named
+    from ._project import find_project
+
+    project = find_project()
+    return (project.settings.get("store") if project else None) or DEFAULT_STORE
 
 
 def opened(options: dict[str, Any], *, create: bool = False) -> Database:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,13 +12,14 @@ from ._analyses import GATES, analysis_flags, chosen, gate_code, sections
 from ._compare import compare, document_flags, rendered, settle_output, show
 from ._evidence import evidence_names, evidence_options, refuse_for_folders
 from ._options import Epsilon, FileLocation, Sectioned, shared
+from ._revisions import AFTER, Words, as_paths, rename_error, renamed
 
 if TYPE_CHECKING:
     from difflens.core.records import Report
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
 _COMPARING = """epsilon path ignore match shape_only exact verify_conversion recursive check format
-    threads engine limits"""
+    threads engine limits allow_http"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -25,6 +27,9 @@ _EXAMPLES = (
     "difflens diff base.safetensors tuned.safetensors --change-summary",
     "difflens diff base.safetensors tuned.safetensors -o html --out page.html",
     "difflens diff hf-folder model.gguf --verify-conversion",
+    "difflens diff s3://bucket/base hf://owner/name@main --shape-only",
+    "difflens diff v1:model.safetensors v2:model.safetensors",
+    "difflens diff HEAD~3 -- model.safetensors",
     "difflens diff old new --regression-test --eval-left old.csv --eval-right new.csv",
 )
 
@@ -46,9 +51,14 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
     return _ALIASES.get(name, name)
 
 
-@click.command(name="diff", cls=Sectioned, sections=_sections(), examples=_EXAMPLES)
+class _Diff(Words, Sectioned):
+    """The command, which tells revisions of Git from paths."""
+
+
+@click.command(name="diff", cls=_Diff, sections=_sections(), examples=_EXAMPLES)
 @click.argument("left", type=FileLocation())
 @click.argument("right", type=FileLocation(), required=False)
+@click.argument("more", type=FileLocation(), required=False, nargs=-1, metavar="[-- PATH]")
 @click.option(
     "-o",
     "--output",
@@ -120,12 +130,22 @@ def _output(_context: click.Context, _option: click.Parameter, name: str) -> str
 @analysis_flags
 @evidence_options
 @shared
-def command(left: str, right: str | None, **options: Any) -> int:
+def command(left: str, right: str | None, more: tuple[str, ...], **options: Any) -> int:
     """Compare two models tensor by tensor.
 
     LEFT is before, RIGHT is after: model files, folders that hold a sharded model, or with -r
-    folders of models. Exit code: 0 nothing differs, 1 something differs, 2 trouble.
+    folders of models; paths or addresses (s3://, hf://). Either may be a model of a Git revision,
+    REV:PATH; `REV -- PATH` compares with the working tree. Exit code: 0 nothing differs, 1
+    something differs, 2 trouble.
     """
+    words = [each for each in (left, right, *more) if each is not None]
+    with as_paths(words, click.get_current_context().meta[AFTER]) as sides:
+        if sides is None:
+            return _compare_sides(left, None, options)
+        return _compare_sides(sides.left, sides.right, options | {"shown": sides.shown})
+
+
+def _compare_sides(left: str, right: str | None, options: dict[str, Any]) -> int:
     if options["check"]:
         from .check import check_all
 
@@ -196,7 +216,7 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
             before, after = (str(side if name == "." else side / name) for side in sides)
             report = compare(before, after, options)
         except ModelError as error:  # the others can still be compared; the exit code tells
-            _say(error)
+            _say(rename_error(error, options.get("shown", {})))
             code = EXIT_TROUBLE
         else:
             parts[name] = rendered(report, options)
@@ -215,7 +235,7 @@ def _joined(left: str, right: str, parts: dict[str, Any], options: dict[str, Any
     """Put the models' results together: text after text, or one document of them all."""
     output = options["output"]
     if options["brief"] or output == "cli":
-        return _text(left, right, parts, brief=options["brief"])
+        return _text(left, right, parts, options.get("shown", {}), brief=options["brief"])
     if output == "csv":
         return _csv(parts)
     import json
@@ -236,18 +256,20 @@ def _parsed(text: Any, name: str, parse: Any) -> Any:
     return [{"ModelRemoved" if text is None else "ModelAdded": [name]}]
 
 
-def _text(left: str, right: str, parts: dict[str, Any], *, brief: bool) -> str:
+def _text(
+    left: str, right: str, parts: dict[str, Any], shown: Mapping[str, str], *, brief: bool
+) -> str:
     from difflens.core.escape import for_terminal
 
-    shown = []
+    texts = []
     for name, text in parts.items():
         label = for_terminal(name)
         if isinstance(text, str):
-            shown.append(text if brief else f"== {label}\n{text}")
+            texts.append(text if brief else f"== {label}\n{text}")
         else:
-            side = for_terminal(left if text is None else right)
-            shown.append(f"Only in {side}: {label}\n")
-    return ("" if brief else "\n").join(shown)
+            side = for_terminal(renamed(left if text is None else right, shown))
+            texts.append(f"Only in {side}: {label}\n")
+    return ("" if brief else "\n").join(texts)
 
 
 def _csv(parts: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ DifflensError
 ├── InsufficientData       too little was measured for an answer
 ├── DisabledFeature        the configuration disables it
 ├── StoreError             the store of snapshots cannot be used
+├── GitError               a repository cannot be read, or a model of it is not there
 ├── RunError               a training run cannot be recorded or read
 ├── PatchError             a patch does not fit its model, or cannot do what is asked
 ├── BlameError             a check cannot run, or does not tell two models apart
@@ -164,6 +165,14 @@ class StoreError(DifflensError):
 
     def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
         """Name the store first."""
+        super().__init__(reason, where=str(where), hint=hint)
+
+
+class GitError(DifflensError):
+    """A repository cannot be read, or a model of it is not there."""
+
+    def __init__(self, where: object, reason: str, *, hint: str = "") -> None:
+        """Name the revision, the path or the folder first."""
         super().__init__(reason, where=str(where), hint=hint)
 
 

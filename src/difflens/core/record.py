@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain dicts, lists, strings and numbers."""
-        return msgspec.to_builtins(self)
+        return msgspec.to_builtins(self, enc_hook=_plain)
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame: a row per tensor, layer or finding, or one row in all.
@@ -34,6 +34,13 @@ class Record(msgspec.Struct, frozen=True):
         """Return one line with the fields that are set; counts stand for long and nested ones."""
         fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return short_repr(self, {name: value for name, value in fields if value not in _UNSET})
+
+
+def _plain(value: object) -> tuple[Any, ...]:
+    """Convert a sequence that makes its items as they are asked for."""
+    if isinstance(value, Sequence):
+        return tuple(value)
+    raise NotImplementedError(f"a {type(value).__name__} is no plain data")
 
 
 def data_frame(rows: Iterable[dict[str, Any]]) -> Any:

@@ -182,7 +182,7 @@ class Delta(Record, _TypedFigures, frozen=True):
         """Collect the figures of all measures; empty if nothing was measured."""
         gathered: dict[str, Any] = {}
         for measure in self.measures:
-            gathered.update(measure.figures())
+            gathered = gathered | measure.figures() if gathered else measure.figures()
         return gathered
 
     def to_row(self) -> dict[str, Any]:
@@ -204,11 +204,18 @@ class Delta(Record, _TypedFigures, frozen=True):
         """Describe the values of one side; None if it is absent or was not measured."""
         if (self.pair.left if side == "left" else self.pair.right) is None:
             return None
-        return next((each.side(side) for each in self.measures if hasattr(each, "side")), None)
+        for measure in self.measures:
+            if hasattr(measure, "side"):
+                described: Stats = measure.side(side)
+                return described
+        return None
 
     def measured(self, kind: type[MeasureT]) -> MeasureT | None:
         """Return the measure of that type; None if it was not taken."""
-        return next((measure for measure in self.measures if isinstance(measure, kind)), None)
+        for measure in self.measures:
+            if isinstance(measure, kind):
+                return measure
+        return None
 
     def __repr__(self) -> str:
         """Return one line: the name, the kind and the figures that are known."""
@@ -312,8 +319,7 @@ class Totals(Record, frozen=True):
     moved: int = 0
     compared: int = 0  # float tensors of one shape on both sides
     whole_relative_l2: float | None = None
-    # One standard deviation of estimated distances, relative to them; None where all are exact.
-    estimated_error: float | None = None
+    estimated_error: float | None = None  # of distances, one sigma, relative; None is exact
 
     def __repr__(self) -> str:
         """Return one line with the numbers that are not zero."""

@@ -13,7 +13,7 @@ from difflens.models.describe import describe, metadata
 from difflens.models.opening import Model, open_inputs, place_of, resolve_weights
 
 from .diff import Diff
-from .judge import Tally, judge, row
+from .judge import PackedRows, Tally, judge, row
 from .pairing import name_filter, pair_models
 from .session import Session
 from .settings.comparison import Beside, settings_changes
@@ -130,13 +130,13 @@ def report(
         answers = [analyse(name, diff, evidence, policy) for name in names]
 
     # Without an analysis each delta is measured here and let go: there may be a million of them.
-    tally, rows = Tally(diff.left, diff.right), []
+    tally, rows = Tally(diff.left, diff.right), PackedRows()
     for place, delta in enumerate(diff.stream()):
         tally.add(delta)
         rows.append(row(delta, diff.whole_measures(place)))
 
     used = evidence.given if evidence and analyses else {}
-    judged = judge(diff, tally.totals(), rows, answers, used)
+    judged = judge(diff, tally.totals(), rows.as_tuple(), answers, used)
     if not verify_conversion:
         return judged
     from .judge.conversion import judge_conversion

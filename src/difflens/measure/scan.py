@@ -129,8 +129,10 @@ class Scan(Record, frozen=True):
     @property
     def may_be_tiny(self) -> bool:
         """Is a side, or the largest move, so small that squares may have lost digits?"""
+        if 0 < self.max_abs < SMALLEST:
+            return True
         left, right = max(-self.left_min, self.left_max), max(-self.right_min, self.right_max)
-        return any(0 < each < SMALLEST for each in (self.max_abs, left, right))
+        return 0 < left < SMALLEST or 0 < right < SMALLEST
 
     @property
     def relative_l2(self) -> float | None:
@@ -168,64 +170,60 @@ class Scan(Record, frozen=True):
     def figures(self) -> dict[str, Any]:
         """Return the figures of a report row (docs/records.md); what cannot be known is None."""
         distance, left_norm, right_norm = self.norms
-        sums = self.scaled or self
+        sums, pairs, count = self.scaled or self, self.pairs, self.count
+        changed = count - self.bit_equal
+        if self.scaled is None:
+            decibels = _decibels(self.left_square_sum, self.square_sum)
+        else:
+            decibels = _decibels(left_norm, distance)
+            decibels = None if decibels is None else 2 * decibels
         return {
             "relative_l2": _ratio(distance, left_norm),
             "symmetric_l2": _ratio(distance, left_norm + right_norm),
             "cosine": _correlation(sums.dot, left_norm * right_norm),
             "pearson": self.pearson,
-            "max_abs": _finite(self.max_abs) if self.pairs else None,
-            "max_abs_index": self.max_abs_index,
-            "mean_abs": _ratio(self.abs_sum, self.pairs),
-            "l2": self._l2() if self.pairs else None,
-            "changed_count": self.count - self.bit_equal,
-            "changed_fraction": _ratio(self.count - self.bit_equal, self.count),
+            "max_abs": _finite(self.max_abs) if pairs else None,
+            "max_abs_index": self.max_abs_index if self.max_abs else None,
+            "mean_abs": _ratio(self.abs_sum, pairs),
+            "l2": self._l2() if pairs else None,
+            "changed_count": changed,
+            "changed_fraction": changed / count if count else None,
             "over_epsilon_count": self.over_epsilon,
             "bit_equal_count": self.bit_equal,
             "sign_flips": self.sign_flips,
-            "sqnr_db": self._sqnr(),
+            "sqnr_db": decibels,
             "within_storage_rounding": self.over_rounding == 0,
             "left_nonfinite": self.left_nonfinite,
             "right_nonfinite": self.right_nonfinite,
             "transform": self.transform,
         }
 
-    def _sqnr(self) -> float | None:
-        if self.scaled is None:
-            return _decibels(self.left_square_sum, self.square_sum)
-        distance, left, _ = self.norms
-        decibels = _decibels(left, distance)
-        return None if decibels is None else 2 * decibels
-
     def _l2(self) -> float | None:
         return self.distance if self.distance is not None else _finite(sqrt(self.square_sum))
 
     def side(self, side: str) -> Stats:
         """Describe one side: moments over its finite values, and counts of the rest."""
-        stats = self._left() if side == "left" else self._right()
+        if side == "left":
+            stats = _stats(
+                self.count - self.left_nonfinite,
+                (self.left_mean, self.left_m2, self.left_m3, self.left_m4),
+                (self.left_min, self.left_max, self.left_abs_sum),
+                (self.left_zeros, self.left_nan),
+                (self.left_positive_infinite, self.left_negative_infinite),
+            )
+        else:
+            stats = _stats(
+                self.count - self.right_nonfinite,
+                (self.right_mean, self.right_m2, self.right_m3, self.right_m4),
+                (self.right_min, self.right_max, self.right_abs_sum),
+                (self.right_zeros, self.right_nan),
+                (self.right_positive_infinite, self.right_negative_infinite),
+            )
         if self.scaled is None:
             return stats
         large = self.scaled.side(side)
         std = None if large.std is None else ldexp(large.std, -self.exponent)
         return replace(stats, std=std, skewness=large.skewness, kurtosis=large.kurtosis)
-
-    def _left(self) -> Stats:
-        return _stats(
-            self.count - self.left_nonfinite,
-            (self.left_mean, self.left_m2, self.left_m3, self.left_m4),
-            (self.left_min, self.left_max, self.left_abs_sum),
-            (self.left_zeros, self.left_nan),
-            (self.left_positive_infinite, self.left_negative_infinite),
-        )
-
-    def _right(self) -> Stats:
-        return _stats(
-            self.count - self.right_nonfinite,
-            (self.right_mean, self.right_m2, self.right_m3, self.right_m4),
-            (self.right_min, self.right_max, self.right_abs_sum),
-            (self.right_zeros, self.right_nan),
-            (self.right_positive_infinite, self.right_negative_infinite),
-        )
 
 
 def _stats(
@@ -237,20 +235,22 @@ def _stats(
 ) -> Stats:
     mean, m2, m3, m4 = moments
     low, high, abs_sum = extremes
-    known = finite > 0
+    if finite <= 0:
+        return Stats(None, None, None, None, None, None, None, *zeros_and_nan, *infinities)
     variance = _ratio(m2, finite)
+    std = None if variance is None else sqrt(variance)
+    spread = std or 0.0
+    square = spread * spread  # `**` would raise
     return Stats(
-        mean=_finite(mean) if known else None,
-        std=None if variance is None else sqrt(variance),
-        min=low if known else None,
-        max=high if known else None,
-        mean_abs=_ratio(abs_sum, finite),
-        skewness=_standardised(m3, m2, finite, 3),
-        kurtosis=_standardised(m4, m2, finite, 4),
-        zeros=zeros_and_nan[0],
-        nan=zeros_and_nan[1],
-        positive_infinite=infinities[0],
-        negative_infinite=infinities[1],
+        _finite(mean),
+        std,
+        low,
+        high,
+        _ratio(abs_sum, finite),
+        _ratio(m3 / finite, square * spread),
+        _ratio(m4 / finite, square * square),
+        *zeros_and_nan,
+        *infinities,
     )
 
 
@@ -259,7 +259,10 @@ def _finite(value: float) -> float | None:
 
 
 def _ratio(part: float, whole: float) -> float | None:
-    return _finite(part / whole) if whole else None
+    if not whole:
+        return None
+    value = part / whole
+    return value if isfinite(value) else None
 
 
 def _correlation(product: float, size: float) -> float | None:
@@ -271,9 +274,3 @@ def _decibels(signal: float, noise: float) -> float | None:
     if not (isfinite(signal) and isfinite(noise) and signal > 0 and noise > 0):
         return None
     return 10 * (log10(signal) - log10(noise))
-
-
-def _standardised(power_sum: float, m2: float, n: int, power: int) -> float | None:
-    spread = sqrt(m2 / n) if n and isfinite(m2) else 0.0
-    scale = spread * spread * (spread if power == 3 else spread * spread)  # `**` would raise
-    return _ratio(power_sum / n, scale) if n else None

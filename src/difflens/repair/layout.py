@@ -69,14 +69,13 @@ class Layout(NamedTuple):
             return dict(sorted(found.items()))
         found = {}
         for number_, (_, header) in enumerate(self.headers):
-            _, entries = parse_header(
+            _, tensors, begins, _ = parse_header(
                 header, where, depth=limits["json_depth"], rank=limits["rank"]
             )
-            for name, (dtype, shape, begin, _) in entries:
+            for name, info in tensors.items():
                 if name in found:
                     raise CorruptFile(where, f"tensor '{for_terminal(name)}' is in two files")
-                place = Place(TensorInfo(name, dtype, shape), number_, 8 + len(header) + begin)
-                found[name] = place
+                found[name] = Place(info, number_, 8 + len(header) + begins[name])
         return dict(sorted(found.items()))
 
     def names(self) -> list[str]:

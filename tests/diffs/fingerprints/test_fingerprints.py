@@ -79,12 +79,17 @@ def test_a_root_is_made_of_leaves_of_a_mebibyte(size, dtype):
     count = size * 4 // 3 if dtype == "F6_E2M3" else size
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
 
+    info = TensorInfo("w", dtype, (count,))
+
     class Source:
+        def __init__(self):
+            self.tensors = {"w": info}
+
         def read_into(self, _name, start, stop, buffer):
             buffer[:] = data[start:stop]
             return stop - start
 
-    (found,) = fingerprint_tensors(Source(), [TensorInfo("w", dtype, (count,))], Threads(1))
+    (found,) = fingerprint_tensors(Source(), [info], Threads(1))
 
     assert found.root == root(dtype, (count,), data)
 

@@ -29,15 +29,15 @@ def snapshot(version, **fields):
 def anywhere(request, tmp_path):
     if request.param == "memory":
         yield Memory()
-        return
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/store.db"
+    elif request.param == "sqlite":
+        with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            yield store
     else:
         server = request.getfixturevalue("server")
         url = server.fresh()
-        request.addfinalizer(lambda: server.forget(url))
-    with open_store(url) as store:
-        yield store
+        with open_store(url) as store:
+            yield store
+        server.forget(url)
 
 
 def test_a_fingerprint_comes_back_as_it_was_recorded(anywhere):

@@ -188,17 +188,17 @@ def _read(file: _Readable, where: str, limits: Mapping[str, int]) -> Fingerprint
 def _index_length(header: bytes, rest: int, where: str, limits: Mapping[str, int]) -> int:
     """Check what the file is made of, and return the bytes of its index."""
     depth, rank = limits["json_depth"], limits["rank"]
-    metadata, entries = parse_header(header[8:], where, depth=depth, rank=rank)
-    version = metadata.get("version", "")
+    described = parse_header(header[8:], where, depth=depth, rank=rank)
+    version = described.metadata.get("version", "")
     if version != VERSION:
         shown = for_terminal(version, 40)
         raise CorruptFile(where, f"its version is '{shown}', this difflens reads {VERSION}")
-    parts_found = [(name, entry[0]) for name, entry in entries]
+    parts_found = [(info.name, info.dtype) for info in described.tensors.values()]
     if parts_found != [(INDEX, "U8"), (SKETCHES, "I32"), (CHECKSUM, "U8")]:
         raise _damaged(where, "it does not hold an index, sketches and a checksum")
-    if entries[-1][1][3] != rest:
-        raise _damaged(where, f"{entries[-1][1][3]} bytes follow its header, it has {rest}")
-    length = entries[0][1][3]
+    if described.end != rest:
+        raise _damaged(where, f"{described.end} bytes follow its header, it has {rest}")
+    length = described.tensors[INDEX].size_bytes
     if length > limits["json_header"]:
         reason = f"its index takes {length} bytes, the limit is {limits['json_header']}"
         raise LimitExceeded(where, reason, hint="raise it with --limit json_header=N")

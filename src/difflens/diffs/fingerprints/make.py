@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from difflens.core.dtypes import OPAQUE
+from difflens.core.encodings import is_remote
 from difflens.core.errors import MissingExtra
 from difflens.core.protocols import Engine, TensorSource
 from difflens.core.records import TensorInfo
@@ -79,32 +80,33 @@ def _chunk_count(info: TensorInfo) -> int:
 def _parts(
     source: TensorSource, infos: Iterable[TensorInfo], engine: Engine, progress: Progress | None
 ) -> Iterator[_Part]:
-    for batch, size in engine.map(_look_at_all, _batches(source, infos)):
+    batches = _batches(source, infos, engine.task_bytes)
+    for parts_made, size in engine.run(_look_at_all, batches, remote=is_remote(source)):
         if progress:
             progress(size)
-        yield from batch
+        yield from parts_made
 
 
-def _batches(source: TensorSource, infos: Iterable[TensorInfo]) -> Iterator[Batch]:
-    """Yield tasks: many small tensors, or a part of a large one."""
+def _batches(source: TensorSource, infos: Iterable[TensorInfo], wanted: int) -> Iterator[Batch]:
+    """Put chunks together that read as many bytes as are wanted of a task."""
     batch: list[Chunk] = []
-    elements = 0
+    size = 0
     for info in infos:
         side = Side.of(source, info)
         for start in range(0, info.count, CHUNK):
             chunk = Chunk(side, None, start, min(start + CHUNK, info.count), 0.0, always=True)
             batch.append(chunk)
-            elements += chunk.stop - chunk.start
-            if elements >= CHUNK or len(batch) >= _TOGETHER:
-                yield Batch(batch)
-                batch, elements = [], 0
+            size += chunk.size_bytes
+            if size >= wanted or len(batch) >= _TOGETHER:
+                yield Batch(batch, size)
+                batch, size = [], 0
     if batch:
-        yield Batch(batch)
+        yield Batch(batch, size)
 
 
 def _look_at_all(batch: Batch) -> tuple[list[_Part], int]:
     """Look at the chunks of one task; also return how many bytes that took."""
-    return [_look(chunk) for chunk in batch.chunks], batch.size_bytes
+    return [_look(chunk) for chunk in batch.ahead(batch.chunks, Chunk.extents)], batch.size_bytes
 
 
 def _look(chunk: Chunk) -> _Part:
@@ -118,6 +120,7 @@ def _look(chunk: Chunk) -> _Part:
         if dtype not in OPAQUE:
             scan(data, data, dtype, dtype, 0.0, state)
             add_elements(data, dtype, start * width, sums)
+    del sums[8 * sketched(side.info) :]  # small tensors need few, and there may be many of them
     return _Part(leaves.digests(), state, sums)
 
 

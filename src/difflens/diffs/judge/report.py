@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..diff import Diff
 
 
+_FIGURES = frozenset(Figures.__struct_fields__)
 # Kinds of pairs whose numbers were compared one by one.
 _COMPARED = frozenset({"identical", "within_epsilon", "changed", "recast", "tied"})
 
@@ -126,7 +127,10 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
     figures = delta.figures() if pair.left and pair.right else {}
     for measure in extra_measures:
         figures.update(measure.figures())
-    known = {key: figures.pop(key) for key in Figures.__struct_fields__ if key in figures}
+    error = figures.pop("estimated_error", None)
+    further = {}
+    if not figures.keys() <= _FIGURES:
+        further = {key: figures.pop(key) for key in list(figures) if key not in _FIGURES}
     return Row(
         name=delta.name,
         kind=delta.kind,
@@ -137,16 +141,16 @@ def row(delta: Delta, extra_measures: Iterable[Any] = ()) -> Row:
         skipped=delta.skipped,
         left_stats=delta.stats("left"),
         right_stats=delta.stats("right"),
-        figures=Figures(**known) if known else None,
-        estimated_error=figures.pop("estimated_error", None),
-        further=dict(figures) or None,
+        figures=Figures(**figures) if figures else None,
+        estimated_error=error,
+        further=further or None,
     )
 
 
 def judge(
     diff: Diff,
     totals: Totals,
-    rows: Iterable[Row],
+    rows: tuple[Row, ...],
     analyses: Iterable[Envelope] = (),
     evidence: Mapping[str, str] | None = None,
 ) -> Report:
@@ -163,7 +167,7 @@ def judge(
             function=function_changes(diff.metadata),
             state=state_sentence(state),
         ),
-        tensors=tuple(rows),
+        tensors=rows,
         epsilon=diff.epsilon,
         metadata=diff.metadata,
         analyses=tuple(analyses),

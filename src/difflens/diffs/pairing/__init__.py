@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from difflens.core.errors import DifflensError, UnknownName
-from difflens.core.natural_order import natural_key
+from difflens.core.natural_order import natural_sorted
 from difflens.core.records import Pair, TensorInfo
 
 from .how import ALONE, FRAMEWORK, ROLE, RULES
@@ -87,7 +87,7 @@ def pair(
             pairs |= pair_renamed(*lone, tuple(pairs), known or Facts())
         pairs |= {name: Pair(info, None, ALONE) for name, info in lone[0].items()}
         pairs |= {name: Pair(None, info, ALONE) for name, info in lone[1].items()}
-    return [pairs[name] for name in sorted(pairs, key=natural_key)]
+    return [pairs[name] for name in natural_sorted(pairs)]
 
 
 def is_prefix_rename(pair: Pair) -> bool:

@@ -9,8 +9,10 @@
 A file that two readers could read in two ways is refused.
 """
 
+import json
+import re
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from difflens.core.addresses import Location
 from difflens.core.dtypes import BITS
@@ -21,15 +23,33 @@ from difflens.core.protocols import ModelFile
 from difflens.core.records import TensorInfo
 
 from .. import strict_json
-from ..containers.encodings import EncodedSource, Straight
+from ..containers.encodings import EncodedSource, Encoding, Straight
 from ..refusals import looks_like
 from . import source
 
 _DTYPES = {name: name for name in BITS}  # one string a dtype, however many tensors
 _KEYS = {"dtype", "shape", "data_offsets"}
+_BLANK = b" \t\r\n"
 
 # dtype, shape, begin, end: what `_entry` vouches for. JSON itself never makes a tuple.
 Entry = tuple[str, tuple[int, ...], int, int]
+
+# A header as the known writers write it: nothing escaped, no space or one, keys in this order.
+_METADATA = re.compile(rb'"__metadata__": ?(\{[^{}]*\})(?:, ?(?=")|(?=\}))')
+_TENSOR = re.compile(
+    rb'"([^"\\\x00-\x1f]*)": ?'
+    rb'\{("dtype": ?"[A-Z0-9_]+", ?"shape": ?\[[0-9, ]*\]), ?'
+    rb'"data_offsets": ?\[(0|[1-9][0-9]*), ?(0|[1-9][0-9]*)\]\}(?:, ?(?=")|(?=\}))'
+)
+
+
+class Header(NamedTuple):
+    """A checked header: the tensors in the order of their bytes, and where in the data each is."""
+
+    metadata: dict[str, str]
+    tensors: dict[str, TensorInfo]
+    begins: dict[str, int]
+    end: int  # of the last tensor
 
 
 def recognise(head: bytes, path: Location) -> bool:
@@ -54,38 +74,90 @@ class Safetensors(EncodedSource):
         super().__init__(file, "safetensors")
         where = visible(str(file.path))
         self.data = 8 + _header_length(file, where)
-        self.metadata, entries = parse_header(
+        header = parse_header(
             file.read(8, self.data), where, depth=file.limit("json_depth"), rank=file.limit("rank")
         )
-        self._add_tensors(entries, self.data, where)
+        self.metadata, self.tensors = header.metadata, header.tensors
+        self.encodings = _Places(file, self.data, header.begins)
+        self._check_end(self.data + header.end, where)
 
     def header(self) -> bytes:
         """Read the header as it is in the file."""
         return self.file.read(8, self.data)
 
-    def _add_tensors(self, entries: list[tuple[str, Entry]], data: int, where: str) -> None:
-        """Add the tensors, and check that they end where the file does."""
-        file, end, size = self.file, 0, self.file.size
-        for name, (dtype, shape, begin, stop) in entries:
-            self.tensors[name] = TensorInfo(name, dtype, shape)
-            self.encodings[name] = Straight(file, data + begin)
-            end = stop
-        if data + end > size:
+    def _check_end(self, end: int, where: str) -> None:
+        """Raise unless the tensors end where the file does."""
+        size = self.file.size
+        if end > size:
             last = for_terminal(next(reversed(self.tensors)))
-            reason = f"tensor '{last}' ends at byte {data + end}, the file has {size}"
+            reason = f"tensor '{last}' ends at byte {end}, the file has {size}"
             raise CorruptFile(where, reason, hint=INCOMPLETE)
-        if data + end < size:
-            reason = f"trailing bytes: the tensors end at byte {data + end}, the file has {size}"
+        if end < size:
+            reason = f"trailing bytes: the tensors end at byte {end}, the file has {size}"
             raise CorruptFile(where, reason)
 
 
-def parse_header(
-    data: bytes, where: str, *, depth: int, rank: int
-) -> tuple[dict[str, str], list[tuple[str, Entry]]]:
-    """Return the metadata and the tensors of a header, in the order of their bytes.
+class _Places(dict[str, Encoding]):
+    """The encodings, made as they are asked for: a million of them would take 80 MB."""
 
-    Every entry is checked, and that they follow each other without hole or overlap.
+    def __init__(self, file: ModelFile, data: int, begins: dict[str, int]) -> None:
+        super().__init__()
+        self._file, self._data, self._begins = file, data, begins
+
+    def __missing__(self, name: str) -> Encoding:
+        return Straight(self._file, self._data + self._begins[name])
+
+
+def parse_header(data: bytes, where: str, *, depth: int, rank: int) -> Header:
+    """Read a header, and check every entry, and that they follow each other without hole."""
+    return _parse_usual(data, where, depth, rank) or _parse_any(data, where, depth, rank)
+
+
+def _parse_usual(data: bytes, where: str, depth: int, rank: int) -> Header | None:
+    """Read a header in the usual spelling, entry by entry: a tree of a million takes 300 MB.
+
+    Return None where anything is unusual: `_parse_any` reads it, or says what is wrong with it.
     """
+    metadata: dict[str, str] = {}
+    tensors: dict[str, TensorInfo] = {}
+    begins: dict[str, int] = {}
+    kinds: dict[bytes, tuple[str, tuple[int, ...], int]] = {}
+    at, end, number, last = 1, 0, 0, b"0"
+    try:
+        if match := _METADATA.match(data, at):
+            beside = strict_json.parse(match[1], where, depth=depth - 1)
+            metadata, at = _metadata({"__metadata__": beside}, where), match.end()
+        while match := _TENSOR.match(data, at):
+            name, head, begin, stop = match.groups()
+            dtype, shape, size = kinds.get(head) or kinds.setdefault(head, _kind(head, rank))
+            if begin != last or int(stop) != end + size:
+                return None
+            text = name.decode()
+            tensors[text] = TensorInfo(text, dtype, shape)
+            begins[text] = end
+            at, end, number, last = match.end(), end + size, number + 1, stop
+    except (CorruptFile, LimitExceeded, LookupError, ValueError):
+        return None
+    is_complete = (
+        data[:1] == b"{" and data[at : at + 1] == b"}" and not data[at + 1 :].strip(_BLANK)
+    )
+    is_plain = number == len(tensors) and "__metadata__" not in tensors and end <= LARGEST
+    return Header(metadata, tensors, begins, end) if is_complete and is_plain else None
+
+
+def _kind(head: bytes, rank: int) -> tuple[str, tuple[int, ...], int]:
+    """Return the dtype, the shape and the size that many entries share; raise if it is unusual."""
+    entry = json.loads(b"{%b}" % head)
+    dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+    bits = prod(shape) * BITS[dtype]
+    # Readers multiply before they see the zero, so a zero-size shape may overflow as well.
+    if bits % 8 or len(shape) > rank or BITS[dtype] * prod(filter(None, shape)) > LARGEST:
+        raise ValueError
+    return dtype, shape, bits // 8
+
+
+def _parse_any(data: bytes, where: str, depth: int, rank: int) -> Header:
+    """Read a header in any spelling: the whole tree first, then each entry of it."""
     header = strict_json.parse(data, where, depth=depth, make=_entry)
     del data
     if type(header) is not dict:
@@ -94,12 +166,14 @@ def parse_header(
     metadata = _metadata(header, where)
     for name, entry in header.items():
         _check(name, entry, rank, where)
-    end, entries = 0, sorted(header.items(), key=_place)
-    for name, (_, _, begin, stop) in entries:
+    end, tensors, begins = 0, {}, {}
+    for name, (dtype, shape, begin, stop) in sorted(header.items(), key=_place):
         if begin != end:
             raise CorruptFile(where, _misplaced(name, begin, end))
+        tensors[name] = TensorInfo(name, dtype, shape)
+        begins[name] = begin
         end = stop
-    return metadata, entries
+    return Header(metadata, tensors, begins, end)
 
 
 def _header_length(file: ModelFile, where: str) -> int:

@@ -1,4 +1,8 @@
-"""Words and pages out: one file a renderer, each a pure function of a report and a view."""
+"""Words and pages out: one file a renderer, each a pure function of a report and a view.
+
+A renderer whose text grows with the number of tensors may also register `pieces`, a generator of
+the same text: `@renderer(suffix=".json", pieces=pieces)`.
+"""
 
 from collections.abc import Callable
 

@@ -16,18 +16,28 @@ from . import renderer
 COLUMNS = ("name", "kind", "left_dtype", "right_dtype", "left_shape", "right_shape")
 
 
-@renderer(suffix=".csv")
+def pieces(report: Report, view: View) -> Iterator[str]:
+    """Yield the table, a line at a time."""
+    # A dict for its order: a measure nobody listed here gets its column after the listed ones.
+    extra = (key for row in _shown(report, view) for key in _extra_columns(row))
+    names = list(dict.fromkeys([*FIGURES, *extra]))
+    line = _Line()
+    write = writer(line, lineterminator="\r\n").writerow
+    write([*COLUMNS, *map(for_csv, names)])
+    yield line.text
+    for row in _shown(report, view):
+        write([*_identity(row), *_figures(row, names)])
+        yield line.text
+
+
+@renderer(suffix=".csv", pieces=pieces)
 def csv(report: Report, view: View) -> str:
     """One line a tensor that differs (with verbose: every tensor), one column a figure."""
-    told = [row for row in report.tensors if view.verbose or is_different(row)]
-    # A dict for its order: a measure nobody listed here gets its column after the listed ones.
-    names = list(dict.fromkeys([*FIGURES, *(key for row in told for key in _extra_columns(row))]))
-    lines = _Lines()
-    write = writer(lines, lineterminator="\r\n").writerow
-    write([*COLUMNS, *map(for_csv, names)])
-    for row in told:
-        write([*_identity(row), *_figures(row, names)])
-    return "".join(lines)
+    return "".join(pieces(report, view))
+
+
+def _shown(report: Report, view: View) -> Iterator[Row]:
+    return (row for row in report.tensors if view.verbose or is_different(row))
 
 
 def _extra_columns(row: Row) -> Iterator[str]:
@@ -36,11 +46,13 @@ def _extra_columns(row: Row) -> Iterator[str]:
     return (key for key, value in found if key not in FIGURES and not isinstance(value, dict))
 
 
-class _Lines(list[str]):
-    r"""Collects lines ending in \n; csv quotes a lone \r in a name only if \r ends lines too."""
+class _Line:
+    r"""The last line, ending in \n; csv quotes a lone \r in a name only if \r ends lines too."""
+
+    text = ""
 
     def write(self, line: str) -> None:
-        self.append(f"{line[:-2]}\n")
+        self.text = f"{line[:-2]}\n"
 
 
 def _identity(row: Row) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from json import dumps, loads
 from typing import Any
 
@@ -16,19 +17,23 @@ from difflens.core.records import SCHEMA_VERSION, Report, View
 from ..report.rows import finite, spelled
 from . import renderer
 
+_AT_ONCE = 256  # records
 _FIRST = ("schema_version", "difflens")
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
-@renderer(suffix=".json")
-def full_json(report: Report, view: View) -> str:  # noqa: ARG001  one signature for all
-    """One object with everything: both sides, totals, verdict, every tensor, every analysis."""
+def pieces(report: Report, view: View) -> Iterator[str]:  # noqa: ARG001  one signature for all
+    """Yield the object, some records of a list at a time."""
     report = msgspec.structs.replace(report, analyses=tuple(map(_honest, report.analyses)))
-    try:
-        text = _object(report, _fast)
-    except UnicodeEncodeError:  # msgspec writes UTF-8 only; a lone surrogate is none
-        text = _object(report, _slow)
-    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escaped, text)
+    for text in _object(report):
+        is_plain = text.isascii() and "\x7f" not in text
+        yield text if is_plain else _BEYOND_ASCII.sub(_escaped, text)
+
+
+@renderer(suffix=".json", pieces=pieces)
+def full_json(report: Report, view: View) -> str:
+    """One object with everything: both sides, totals, verdict, every tensor, every analysis."""
+    return "".join(pieces(report, view))
 
 
 def parse(text: str) -> Report:
@@ -63,22 +68,32 @@ def _honest(envelope: Envelope) -> Envelope:
     return msgspec.structs.replace(envelope, policy=spelled(envelope.policy))
 
 
-def _object(report: Report, encode: Callable[[Sequence[Any]], str]) -> str:
+def _object(report: Report) -> Iterator[str]:
     """Write a field a line, and in lists a record a line: people page through it, git diffs it."""
-    parts = []
+    begin = "{"
     for name in dict.fromkeys((*_FIRST, *report.__struct_fields__)):
         value = getattr(report, name)
-        many = isinstance(value, tuple) and value
-        parts.append(f'"{name}": ' + (f"[\n{encode(value)}\n]" if many else encode([value])))
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+        yield f'{begin}\n"{name}": '
+        begin = ","
+        is_list = isinstance(value, Sequence) and not isinstance(value, str) and value
+        yield from _list(value) if is_list else (_encode([value]),)
+    yield "\n}\n"
 
 
-def _fast(values: Sequence[Any]) -> str:
-    return msgspec.json.Encoder().encode_lines(values)[:-1].replace(b"\n", b",\n").decode()
+def _list(value: Sequence[Any]) -> Iterator[str]:
+    records, begin = iter(value), "[\n"
+    while some := list(islice(records, _AT_ONCE)):
+        yield f"{begin}{_encode(some)}"
+        begin = ",\n"
+    yield "\n]"
 
 
-def _slow(values: Sequence[Any]) -> str:
-    return ",\n".join(dumps(finite(msgspec.to_builtins(value))) for value in values)
+def _encode(values: list[Any]) -> str:
+    """Write a value a line."""
+    try:
+        return msgspec.json.Encoder().encode_lines(values)[:-1].replace(b"\n", b",\n").decode()
+    except UnicodeEncodeError:  # msgspec writes UTF-8 only; a lone surrogate is none
+        return ",\n".join(dumps(finite(msgspec.to_builtins(value))) for value in values)
 
 
 def _escaped(match: re.Match[str]) -> str:

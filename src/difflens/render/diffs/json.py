@@ -1,5 +1,6 @@
 """JSON for scripts: one array, one object a difference."""
 
+from collections.abc import Iterator
 from json import dumps
 
 from difflens.core.records import Report, View
@@ -8,9 +9,17 @@ from ..report.changes import changes
 from . import renderer
 
 
-@renderer(suffix=".json")
-def json(report: Report, view: View) -> str:  # noqa: ARG001  one signature for all
+def pieces(report: Report, view: View) -> Iterator[str]:  # noqa: ARG001  one signature for all
+    """Yield the array, a difference at a time."""
+    begin = "[\n"
+    for change in changes(report):
+        # ASCII by default, and DEL beside it: a name that commands the terminal stays a string.
+        yield f"{begin}{dumps(change)}".replace("\x7f", "\\u007f")
+        begin = ",\n"
+    yield "[]\n" if begin == "[\n" else "\n]\n"
+
+
+@renderer(suffix=".json", pieces=pieces)
+def json(report: Report, view: View) -> str:
     """An array of one-key objects, one a line."""
-    lines = ",\n".join(map(dumps, changes(report)))
-    # ASCII by default, and DEL beside it: a name that commands the terminal stays a string.
-    return f"[\n{lines}\n]\n".replace("\x7f", "\\u007f") if lines else "[]\n"
+    return "".join(pieces(report, view))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from difflens.core.escape import for_terminal
-from difflens.core.records import Inspected, Stats, Tensor, View
+from difflens.core.records import Inspected, ModelInfo, Stats, Tensor, View
 
 from ..document.numbers import count, plural
 from ..document.text import Column, table_lines
@@ -111,7 +111,11 @@ def _json(value: Any) -> str:
 
 
 def _headline(shown: Inspected) -> str:
-    model = shown.model
+    return f"{for_terminal(shown.model.path)}: {outline(shown.model)}"
+
+
+def outline(model: ModelInfo) -> str:
+    """Describe a model in a few words: its format, its tensors, its size."""
     dtypes = ", ".join(f"{number:,} {dtype}" for dtype, number in model.dtypes.items())
     facts = [
         model.format,
@@ -119,7 +123,7 @@ def _headline(shown: Inspected) -> str:
         f"{count(model.parameter_count)} parameters",
         size(model.size_bytes),
     ]
-    return f"{for_terminal(model.path)}: {', '.join(facts)}"
+    return ", ".join(facts)
 
 
 def _metadata(shown: Inspected) -> list[str]:

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from math import isfinite
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import inf, isfinite
 from typing import NamedTuple
 
 from difflens.core.escape import for_terminal
-from difflens.core.records import Report, Row, View
+from difflens.core.records import Figures, Report, Row, View
 
 from ..document.numbers import before_after, brackets, percent, scientific
 from .rows import (
     became_zero,
-    figures,
     has_changed_values,
     is_different,
     is_from_zero,
     is_renamed,
+    mark,
     nonfinite,
     nonfinite_appeared,
     statistics,
 )
 
-_ESTIMATED = "relative_l2=~"
-
 
 class Line(NamedTuple):
-    """`SIGN NAMES: HEAD, FIGURES, TAIL ALARM`; lines that share head and tail may fold."""
+    """`SIGN NAMES: HEAD, FIGURES, TAIL ALARM`; lines that share head and tail may fold.
+
+    A folded line has no figures of its own, so they are written only where they are shown.
+    """
 
     sign: str
     names: tuple[str, ...]
     head: str = ""
-    figures: str = ""
+    figures: Callable[[], str] | None = None
     tail: str = ""
     relative_l2: float | None = None
     alarm: str = ""
+    mark: str = ""  # before figures that are estimates
 
 
 def joined(*parts: str) -> str:
@@ -68,26 +71,29 @@ def lines(row: Row, *, stats: bool, renames: bool) -> Iterator[Line]:
 def _changed(row: Row) -> Line:
     if row.estimated_error is not None:
         return _estimated(row)
-    found = figures(row)
-    relative = found["relative_l2"]
-    text = (
-        f"relative_l2={scientific(relative)} max_abs={scientific(found['max_abs'])} "
-        f"changed={percent(found['changed_fraction'])}"
-    )
+    known = row.figures or Figures()
     tail = "from all zeros" if is_from_zero(row) else _left_out(row)
-    return Line("~", (row.name,), "", text, tail, relative, _alarm(row))
+    figures = partial(_distances, known)
+    return Line("~", (row.name,), "", figures, tail, known.relative_l2, _alarm(row))
+
+
+def _distances(known: Figures) -> str:
+    return (
+        f"relative_l2={scientific(known.relative_l2)} max_abs={scientific(known.max_abs)} "
+        f"changed={percent(known.changed_fraction)}"
+    )
 
 
 def _estimated(row: Row, head: str = "") -> Line:
     """Write what fingerprints say: no element was looked at."""
-    found = figures(row)
-    relative = found["relative_l2"]
+    relative = row.figures.relative_l2 if row.figures else None
     sign, alarm = "!" if head else "~", _alarm(row)
     if relative is None:
         tail = "from all zeros" if is_from_zero(row) else "relative_l2 unknown"
         return Line(sign, (row.name,), head, tail=row.skipped or tail, alarm=alarm)
-    text = f"{_ESTIMATED}{scientific(relative)}"
-    return Line(sign, (row.name,), head, text, f"±{percent(_error(row))}", relative, alarm)
+    figures = partial(f"relative_l2={mark(row)}{{}}".format, scientific(relative))
+    tail = f"±{percent(_error(row))}"
+    return Line(sign, (row.name,), head, figures, tail, relative, alarm, mark(row))
 
 
 def _error(row: Row) -> float:
@@ -102,25 +108,29 @@ def _left_out(row: Row) -> str:
 
 
 def _stats(row: Row) -> Line:
+    return Line("~", (row.name,), "", partial(_moves, row), alarm=_alarm(row))
+
+
+def _moves(row: Row) -> str:
     left = statistics(row.left, row.left_stats)
     right = statistics(row.right, row.right_stats)
     moves = [f"{name}={before_after(left[name], right[name])}" for name in ("mean", "std")]
-    return Line("~", (row.name,), "", ", ".join(moves), alarm=_alarm(row))
+    return ", ".join(moves)
 
 
 def _recast(row: Row) -> Line:
-    found = figures(row)
+    known = row.figures
     head = _dtypes(row)
     if row.estimated_error is not None:
         return _estimated(row, head)
-    if row.figures is None:
+    if known is None:
         return Line("!", (row.name,), head)
-    if found["changed_count"] == 0:
+    if known.changed_count == 0:
         return Line("!", (row.name,), head, tail="values equal", alarm=_alarm(row))
-    relative = found["relative_l2"]
-    tail = "within storage rounding" if found["within_storage_rounding"] else ""
-    text = f"relative_l2={scientific(relative)}"
-    return Line("!", (row.name,), head, text, tail, relative, _alarm(row))
+    relative = known.relative_l2
+    tail = "within storage rounding" if known.within_storage_rounding else ""
+    figures = partial("relative_l2={}".format, scientific(relative))
+    return Line("!", (row.name,), head, figures, tail, relative, _alarm(row))
 
 
 def _reshaped(row: Row) -> Line:
@@ -163,57 +173,116 @@ class Text(NamedTuple):
 def unfolded(line: Line) -> Text:
     """Write one line as it is."""
     subject = " -> ".join(map(for_terminal, line.names))
-    return Text(line.sign, subject, joined(line.head, line.figures, line.tail), line.alarm)
+    figures = line.figures() if line.figures else ""
+    return Text(line.sign, subject, joined(line.head, figures, line.tail), line.alarm)
 
 
-def folded(lines: Iterable[Line]) -> list[Text]:
-    """Put lines of one family together, each family where its first member stood."""
-    families: dict[object, list[Line]] = {}
-    for number, line in enumerate(lines):
-        pattern = tuple("\0".join(_INTEGER.split(name)[::2]) for name in line.names)
-        family = (line.sign, line.head, line.tail, bool(line.figures), pattern)
-        families.setdefault(number if line.alarm else family, []).append(line)
-    return [_together(each) if len(each) > 1 else unfolded(each[0]) for each in families.values()]
+class _Family:
+    """Lines that are alike up to numbers in their names; a million of them take no more room."""
 
+    def __init__(self, first: Line) -> None:
+        self._first = first
+        self._count = self._unknown = 0
+        self._nearest, self._farthest = inf, -inf
+        numbers = (_INTEGER.findall(name) for name in first.names)
+        self._columns = [[_Column() for _ in each] for each in numbers]
 
-def _together(lines: list[Line]) -> Text:
-    first = lines[0]
-    names = [_pattern([line.names[slot] for line in lines]) for slot in range(len(first.names))]
-    subject = f"{' -> '.join(map(for_terminal, names))} ({len(lines)})"
-    is_estimated = first.figures.startswith(_ESTIMATED)
-    between = _range([line.relative_l2 for line in lines], "~" if is_estimated else "")
-    between = between if first.figures else ""
-    return Text(first.sign, subject, joined(first.head, between, first.tail))
-
-
-def _pattern(names: list[str]) -> str:
-    columns = zip(*map(_INTEGER.split, names), strict=True)
-    return "".join(
-        _indices(set(column)) if place % 2 else column[0] for place, column in enumerate(columns)
-    )
-
-
-def _indices(found: set[str]) -> str:
-    if len(found) == 1:
-        return next(iter(found))
-    spans: list[list[str]] = []
-    for text in sorted(found, key=lambda text: (int(text), text)):
-        if spans and int(text) == int(spans[-1][-1]) + 1:
-            spans[-1].append(text)
+    def add(self, line: Line, parts: list[list[str]]) -> None:
+        """Add a line of this family, whose names were split at their numbers."""
+        self._count += 1
+        for columns, name in zip(self._columns, parts, strict=True):
+            for column, number in zip(columns, name[1::2], strict=True):
+                column.add(number)
+        distance = line.relative_l2
+        if distance is None or not isfinite(distance):
+            self._unknown += 1
         else:
-            spans.append([text])
-    written = [f"{span[0]}..{span[-1]}" if len(span) > 2 else ",".join(span) for span in spans]
-    if len(written) > _MOST_SPANS:
-        written = [*written[: _MOST_SPANS // 2], "...", written[-1]]
-    return f"{{{','.join(written)}}}"
+            self._nearest = min(distance, self._nearest)
+            self._farthest = max(distance, self._farthest)
+
+    def text(self) -> Text:
+        """Write the lines as one; a line alone is written as it is."""
+        if self._count == 1:
+            return unfolded(self._first)
+        sign, names, head, figures, tail, *_ = self._first
+        shown = " -> ".join(map(for_terminal, map(self._pattern, names, self._columns)))
+        between = self._range() if figures else ""
+        return Text(sign, f"{shown} ({self._count})", joined(head, between, tail))
+
+    @staticmethod
+    def _pattern(name: str, columns: list[_Column]) -> str:
+        parts = _INTEGER.split(name)
+        parts[1::2] = map(str, columns)
+        return "".join(parts)
+
+    def _range(self) -> str:
+        is_known = self._unknown < self._count
+        ends = map(scientific, (self._nearest, self._farthest)) if is_known else ["unknown"]
+        text = f"relative_l2 {self._first.mark}{'..'.join(dict.fromkeys(ends))}"
+        return f"{text} ({self._unknown} unknown)" if is_known and self._unknown else text
 
 
-def _range(values: list[float | None], before: str) -> str:
-    known = [value for value in values if value is not None and isfinite(value)]
-    ends = [scientific(end) for end in (min(known), max(known))] if known else ["unknown"]
-    text = f"relative_l2 {before}{'..'.join(dict.fromkeys(ends))}"
-    missing = len(values) - len(known)
-    return f"{text} ({missing} unknown)" if known and missing else text
+class _Column:
+    """The numbers in one place of the names of a family, as runs: 0 to 999,999 is one run."""
+
+    def __init__(self) -> None:
+        self._runs: set[tuple[str, str]] = set()
+        self._begin = self._last = self._next = ""
+
+    def add(self, number: str) -> None:
+        """Add a number as it is written."""
+        if number == self._next:
+            self._last = number
+        elif number != self._last:
+            self._close()
+            self._begin = self._last = number
+        else:
+            return
+        self._next = _after(number)
+
+    def __str__(self) -> str:
+        """Write the number, or all of them between braces."""
+        self._close()
+        if len(self._runs) == 1:
+            spans = list(self._runs)
+        else:  # runs that overlap, or that follow each other
+            spans = _spans({each for run in self._runs for each in _members(run)})
+        if len(spans) == 1 and spans[0][0] == spans[0][1]:
+            return spans[0][0]
+        written = [_written_span(*span) for span in spans]
+        if len(written) > _MOST_SPANS:
+            written = [*written[: _MOST_SPANS // 2], "...", written[-1]]
+        return f"{{{','.join(written)}}}"
+
+    def _close(self) -> None:
+        if self._begin:
+            self._runs.add((self._begin, self._last))
+
+
+def _after(number: str) -> str:
+    """Return the next number, as it is written behind this one."""
+    return str(int(number) + 1).zfill(len(number))
+
+
+def _members(run: tuple[str, str]) -> Iterator[str]:
+    first, last = run
+    return (str(each).zfill(len(first)) for each in range(int(first), int(last) + 1))
+
+
+def _spans(numbers: set[str]) -> list[tuple[str, str]]:
+    spans: list[tuple[str, str]] = []
+    for text in sorted(numbers, key=lambda text: (int(text), text)):
+        if spans and int(text) == int(spans[-1][1]) + 1:
+            spans[-1] = spans[-1][0], text
+        else:
+            spans.append((text, text))
+    return spans
+
+
+def _written_span(first: str, last: str) -> str:
+    if first == last:
+        return first
+    return f"{first}{',' if int(last) == int(first) + 1 else '..'}{last}"
 
 
 _MOST_LINES = 40
@@ -229,23 +298,27 @@ class Differences(NamedTuple):
 
 def differences(report: Report, view: View) -> Differences:
     """Write what differs; above 40 lines those that are alike up to a number are one."""
-    every = list(_lines(report, view))
-    return Differences(
-        _written((line for line in every if line.sign != "?"), view),
-        _written((line for line in every if line.sign == "?"), view),
-    )
+    differing, uncompared = _Texts(view), _Texts(view)
+    for line in _lines(report, view):
+        (uncompared if line.sign == "?" else differing).add(line)
+    return Differences(differing.all(), uncompared.all())
 
 
 def _lines(report: Report, view: View) -> Iterator[Line]:
-    rows = [row for row in report.tensors if is_different(row)]
-    rules = Counter(row.how for row in rows if is_renamed(row) and row.how.startswith("prefix"))
-    many = {how for how, number in rules.items() if number > _MOST_RENAMES and not view.verbose}
+    rules: Counter[str] = Counter()
     said: set[str] = set()
-    for row in rows:
-        if row.how in many and row.how not in said and is_renamed(row):
+    for row in filter(is_different, report.tensors):
+        if not rules and _has_other_prefix(row):  # most models need no second look at all rows
+            rules.update(each.how for each in report.tensors if _has_other_prefix(each))
+        is_told = rules[row.how] > _MOST_RENAMES and not view.verbose
+        if is_told and row.how not in said and is_renamed(row):
             said.add(row.how)
             yield _rule(row, rules[row.how])
-        yield from lines(row, stats=view.stats, renames=row.how not in many)
+        yield from lines(row, stats=view.stats, renames=not is_told)
+
+
+def _has_other_prefix(row: Row) -> bool:
+    return row.how.startswith("prefix") and is_renamed(row)
 
 
 def _rule(row: Row, number: int) -> Line:
@@ -253,7 +326,35 @@ def _rule(row: Row, number: int) -> Line:
     return Line(">", names, f"and {number - 1} more ({for_terminal(row.how)})")
 
 
-def _written(found: Iterable[Line], view: View) -> list[Text]:
-    found = list(found)
-    folds = len(found) > _MOST_LINES and not view.verbose and not view.stats
-    return folded(found) if folds else list(map(unfolded, found))
+class _Texts:
+    """Lines as they are while they are few; families of them once they are many."""
+
+    def __init__(self, view: View) -> None:
+        self._may_fold = not view.verbose and not view.stats
+        self._few: list[Line] = []
+        self._families: dict[object, _Family] = {}
+
+    def add(self, line: Line) -> None:
+        """Add a line."""
+        if self._families:
+            self._fold(line)
+            return
+        self._few.append(line)
+        if self._may_fold and len(self._few) > _MOST_LINES:
+            for each in self._few:
+                self._fold(each)
+
+    def all(self) -> list[Text]:
+        """Return the texts, each family where its first member stood."""
+        if self._families:
+            return [family.text() for family in self._families.values()]
+        return list(map(unfolded, self._few))
+
+    def _fold(self, line: Line) -> None:
+        parts = [_INTEGER.split(name) for name in line.names]
+        pattern = tuple(["\0".join(name[::2]) for name in parts])
+        key: object = (line.sign, line.head, line.tail, line.figures is None, pattern)
+        if line.alarm:
+            key = len(self._families)
+        family = self._families.get(key) or self._families.setdefault(key, _Family(line))
+        family.add(line, parts)

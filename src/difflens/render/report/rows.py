@@ -65,8 +65,8 @@ def tied_to(row: Row) -> str:
 
 def nonfinite(row: Row) -> tuple[int, int]:
     """Count NaN and infinity before and after."""
-    found = row.figures or Figures()
-    return found.left_nonfinite or 0, found.right_nonfinite or 0
+    found = row.figures
+    return (found.left_nonfinite or 0, found.right_nonfinite or 0) if found else (0, 0)
 
 
 def nonfinite_appeared(row: Row) -> tuple[int, int] | None:
@@ -82,14 +82,15 @@ def became_zero(row: Row) -> bool:
     if not (row.left and row.right and row.left_stats and row.right_stats):
         return False
     before, after = row.left_stats.zeros, row.right_stats.zeros
-    return before < row.left.count and 0 < row.right.count == after
+    return 0 < after == row.right.count and before < row.left.count
 
 
 def is_from_zero(row: Row) -> bool:
     """Was every value zero before, and is not now, so that the change is relative to nothing?"""
     if not (row.left and row.right and row.left_stats and row.right_stats):
         return False
-    return 0 < row.left.count == row.left_stats.zeros and row.right_stats.zeros < row.right.count
+    before, after = row.left_stats.zeros, row.right_stats.zeros
+    return 0 < before == row.left.count and after < row.right.count
 
 
 def finite(value: Any) -> Any:
