@@ -60,6 +60,8 @@ class FingerprintSession:
 
     @cached_property
     def _fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
+        if self.progress:
+            self.progress.stage("", self._left.unread_bytes + self._right.unread_bytes)
         try:
             left = self._left.read(self._engine, self.progress)
             return left, self._right.read(self._engine, self.progress)
