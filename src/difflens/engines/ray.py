@@ -168,10 +168,7 @@ def _join() -> Any:
         _check_cluster(address)
         try:
             ray.init(
-                address=address,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level="ERROR",
+                address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR"
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _unusable(address, str(error).strip().splitlines()[0]) from error
