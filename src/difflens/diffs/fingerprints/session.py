@@ -43,6 +43,9 @@ class FingerprintSession:
         self.shape_only = shape_only
         self._engine = engine
 
+    def keep_bytes(self) -> None:
+        """Do nothing: no analysis will read what a fingerprint does not hold."""
+
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Compare the pairs, and yield their deltas in order."""
         if self.shape_only:
