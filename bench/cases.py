@@ -365,6 +365,13 @@ def _remote(name: str, bench: Bench) -> Iterator[Row]:
     yield from ROWS[name](bench)
 
 
+def _cluster(name: str, bench: Bench) -> Iterator[Row]:
+    """Yield the rows of a case in cluster.py, which needs the records of this file."""
+    from .cluster import ROWS
+
+    yield from ROWS[name](bench)
+
+
 CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "help": _help,
     "imports": _imports,
@@ -420,5 +427,7 @@ CASES: dict[str, Callable[[Bench], Iterator[Row]]] = {
             *("remote-memory", "remote-tls", "remote-bytes", "remote-shapes"),
         )
     },
+    "ray-speed": partial(_cluster, "ray-speed"),
+    "ray-memory": partial(_cluster, "ray-memory"),
     "mixed-speed": partial(_throughput, "mixed", "F32 against its cast to BF16"),
 }

@@ -128,6 +128,8 @@ def test_many_lines_fold(difflens, tmp_path):
 
 def test_what_fingerprints_cannot_do_is_said(difflens, models, recorded):
     assert_refused(difflens(*recorded, "--epsilon", "1"), "--epsilon", "--exact")
+    assert_refused(difflens(*recorded, "--verify-conversion"), "reads values", "--exact")
+    assert difflens(*recorded, "--verify-conversion", "--exact").code == 1
     models[0].write_bytes(models[0].read_bytes() + b" ")
     assert_refused(difflens(*recorded, "--exact"), "has changed since")
     answer = difflens(*recorded, "--spectral-analysis").out

@@ -36,8 +36,8 @@ STANDARD = {
     | {"repair", "storage"},
 }
 # The NumPy twins of the kernel.
-TWINS = {"reference.py", "readings.py", "bits.py", "words.py", "dense.py", "sparse.py",
-         "predict.py"}  # fmt: skip
+TWINS = {"reference.py", "moments.py", "readings.py", "bits.py", "words.py", "dense.py",
+         "sparse.py", "predict.py"}  # fmt: skip
 # Parts that are arrays through and through, and are themselves imported late.
 ARRAYS = {
     "models/health", "training/detectors", "training/diagnoses", "training/flow",

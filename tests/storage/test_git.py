@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,14 +19,20 @@ from lanes import examples
 from difflens.core.errors import CorruptFile, GitError
 from difflens.storage.git.history import changes
 from difflens.storage.git.pointers import read_dvc, read_lfs
-from difflens.storage.git.repository import Repository
-from difflens.storage.git.spool import spool
+from difflens.storage.git.repository import Blob, Repository
+from difflens.storage.git.spool import Spool, spool
 
 
 @pytest.fixture
 def git(tmp_path, monkeypatch):
     isolate(tmp_path, monkeypatch)
     return Git(tmp_path / "repo")
+
+
+def files_of(laid: Spool, side: str, blobs: Iterable[Blob]) -> Path:
+    """Lay out one side, and return its folder."""
+    laid.lay_out({side: blobs})
+    return laid.root(side)
 
 
 def leftovers(git: Git) -> list[str]:
@@ -42,7 +49,7 @@ def test_the_files_of_every_revision_come_back_byte_for_byte(git):
 
     with spool(repository) as laid:
         for age, data in enumerate(reversed(content)):
-            root = laid.lay_out(str(age), repository.files(f"HEAD~{age}", "a b\n\x1b é.bin"))
+            root = files_of(laid, str(age), repository.files(f"HEAD~{age}", "a b\n\x1b é.bin"))
             assert (root / "a b\n\x1b é.bin").read_bytes() == data
     assert leftovers(git) == []
 
@@ -57,7 +64,7 @@ def test_a_packed_file_of_many_deltas_comes_back_byte_for_byte(git):
     repository = Repository(git.folder)
 
     with spool(repository) as laid:
-        root = laid.lay_out("left", repository.files("HEAD~4", "w.bin"))
+        root = files_of(laid, "left", repository.files("HEAD~4", "w.bin"))
         expected = bytearray(base)
         for at in range(1, 5):
             expected[at * 1000] ^= 1
@@ -98,8 +105,8 @@ def test_nothing_that_a_repository_configures_is_executed(git, tmp_path, monkeyp
 
     with spool(repository) as laid:
         found = list(changes(repository, NAME))
-        laid.lay_out("left", found[0].left)
-        laid.lay_out("index", repository.files("", NAME))
+        files_of(laid, "left", found[0].left)
+        files_of(laid, "index", repository.files("", NAME))
 
     assert len(found) == 2
     assert not (tmp_path / "executed").exists()
@@ -155,7 +162,7 @@ def test_a_bare_repository_and_a_further_worktree_are_read(git, tmp_path):
     for folder in (tmp_path / "tree", tmp_path / "bare.git"):
         repository = Repository(folder)
         with spool(repository) as laid:
-            assert (laid.lay_out("left", repository.files("HEAD", NAME)) / NAME).is_file()
+            assert (files_of(laid, "left", repository.files("HEAD", NAME)) / NAME).is_file()
 
 
 def test_links_and_submodules_hold_no_bytes_of_a_model(git, tmp_path):
@@ -177,7 +184,7 @@ from difflens.storage.git.repository import Repository
 from difflens.storage.git.spool import spool
 repository = Repository(Path(sys.argv[1]))
 with spool(repository) as laid:
-    laid.lay_out("left", repository.files("HEAD", ""))
+    laid.lay_out({"left": repository.files("HEAD", "")})
     print("ready", flush=True)
     time.sleep(60)
 """
@@ -209,7 +216,7 @@ def test_the_folder_of_a_living_process_is_left_alone(git):
     repository = Repository(git.folder)
 
     with spool(repository) as first:
-        root = first.lay_out("left", repository.files("HEAD", NAME))
+        root = files_of(first, "left", repository.files("HEAD", NAME))
         with spool(repository):
             pass
         assert (root / NAME).is_file()
@@ -232,7 +239,7 @@ def test_too_little_room_is_said_before_anything_is_written(git, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
 
     with spool(repository) as laid, pytest.raises(GitError, match="10 are free"):
-        laid.lay_out("left", repository.files("HEAD", NAME))
+        files_of(laid, "left", repository.files("HEAD", NAME))
 
 
 def test_a_damaged_object_is_an_error_and_not_a_short_file(git):
@@ -246,7 +253,7 @@ def test_a_damaged_object_is_an_error_and_not_a_short_file(git):
     loose.write_bytes(data[: len(data) // 2])
 
     with spool(repository) as laid, pytest.raises(GitError, match="git wrote"):
-        laid.lay_out("left", [blob])
+        files_of(laid, "left", [blob])
     assert leftovers(git) == []
 
 
@@ -257,29 +264,72 @@ def lfs_pointer(data: bytes) -> bytes:
     return f"{head}\noid sha256:{digest}\nsize {len(data)}\n".encode()
 
 
+def commit_of_tree(git: Git, *entries: tuple[str, str]) -> None:
+    """Commit a tree as an attacker writes it: any names, none of them checked."""
+    raw = b"".join(b"100644 %s\0%s" % (n.encode(), bytes.fromhex(oid)) for n, oid in entries)
+    words = ["git", "hash-object", "-t", "tree", "-w", "--literally", "--stdin"]
+    tree = subprocess.run(words, cwd=git.folder, input=raw, capture_output=True, check=True)
+    git("update-ref", "HEAD", git("commit-tree", "-m", "x", tree.stdout.decode().strip()).strip())
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../evil.bin", "a/../../evil.bin", "/evil.bin", "..", "./evil.bin", "a//b", ".", "a/.."],
+)
+def test_a_tree_cannot_make_us_write_elsewhere(git, path):
+    git.commit("one", model=weights(1))
+    oid = git("rev-parse", f"HEAD:{NAME}").strip()
+    commit_of_tree(git, (path, oid), (NAME, oid))
+
+    with pytest.raises(GitError, match="leads out of it"):
+        Repository(git.folder).files("HEAD", "")
+    assert list(git.folder.rglob("evil*")) == []
+
+
+def test_a_name_that_stands_twice_in_a_tree_overwrites_nothing(git):
+    data = os.urandom(5000)
+    stored = fetched_by_lfs(git, data)
+    (git.folder / "pointer").write_bytes(lfs_pointer(data))
+    (git.folder / "other").write_bytes(os.urandom(5000))
+    git.commit("one")
+    oids = [git("rev-parse", f"HEAD:{name}").strip() for name in ("pointer", "other")]
+    for order in (oids, oids[::-1]):
+        commit_of_tree(git, ("m.bin", order[0]), ("m.bin", order[1]))
+        repository = Repository(git.folder)
+        with spool(repository) as laid, pytest.raises(GitError, match="cannot be laid out"):
+            files_of(laid, "left", repository.files("HEAD", "m.bin"))
+    assert stored.read_bytes() == data
+
+
+def fetched_by_lfs(git: Git, data: bytes) -> Path:
+    """Put an object where git-lfs keeps it."""
+    digest = sha256(data).hexdigest()
+    stored = git.folder / ".git" / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(data)
+    return stored
+
+
 def test_what_lfs_fetched_is_linked_and_what_it_did_not_is_named(git):
     data = os.urandom(5000)
-    digest = sha256(data).hexdigest()
     (git.folder / "m.bin").write_bytes(lfs_pointer(data))
     git.commit("one")
     repository = Repository(git.folder)
     blobs = repository.files("HEAD", "m.bin")
     with spool(repository) as laid, pytest.raises(GitError, match="LFS has not fetched") as error:
-        laid.lay_out("left", blobs)
+        files_of(laid, "left", blobs)
     assert "git lfs pull" in error.value.hint
-    stored = git.folder / ".git" / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
-    stored.parent.mkdir(parents=True)
-    stored.write_bytes(data)
+    stored = fetched_by_lfs(git, data)
 
     with spool(repository) as laid:
-        found = laid.lay_out("left", blobs) / "m.bin"
+        found = files_of(laid, "left", blobs) / "m.bin"
         assert found.read_bytes() == data
         assert found.samefile(stored)
     assert stored.read_bytes() == data
 
     stored.write_bytes(data[:-1])
     with spool(repository) as laid, pytest.raises(GitError, match="has not the 5000 bytes"):
-        laid.lay_out("left", blobs)
+        files_of(laid, "left", blobs)
 
 
 @given(st.binary(max_size=300))
@@ -328,7 +378,7 @@ def test_a_file_and_a_folder_in_the_cache_of_dvc_are_found(git, place):
 
     with spool(repository) as laid:
         files = [*repository.files("HEAD", "m.dvc"), *repository.files("HEAD", "f.dvc")]
-        root = laid.lay_out("left", files)
+        root = files_of(laid, "left", files)
         read = [(root / name).read_bytes() for name in ("m", "f/x", "f/s/y")]
     assert read == [b"1", b"1", b"22"]
 

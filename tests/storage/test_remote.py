@@ -1,10 +1,12 @@
 """Files elsewhere, read from servers on loopback; hypothesis chooses what is read."""
 
+import gc
 import http.server
 import os
 import pickle
 import re
 import threading
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
@@ -17,6 +19,7 @@ from difflens.core.addresses import ALLOW_HTTP, locate
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.protocols import Extent
 from difflens.storage import places
+from difflens.storage.blocks import BLOCKS
 from difflens.storage.read_ahead import read_ahead
 from difflens.storage.segments import Window
 
@@ -29,6 +32,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     files: ClassVar[dict[str, bytes]] = {}
     asked: ClassVar[Counter[str]] = Counter()
+    sent: ClassVar[list[int]] = [0]
     etag = '"1"'
 
     def do_GET(self):
@@ -54,6 +58,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.sent[0] += len(body)
         self.wfile.write(body)
 
     def log_message(self, *arguments):
@@ -62,13 +67,17 @@ class Ranges(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    handler = type("Handler", (Ranges,), {"files": {"/m/a.bin": DATA}, "asked": Counter()})
+    handler = type(
+        "Handler", (Ranges,), {"files": {"/m/a.bin": DATA}, "asked": Counter(), "sent": [0]}
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv(ALLOW_HTTP, "1")
         handler.url = f"http://127.0.0.1:{running.server_port}"
+        places.forget()
         yield handler
+        places.forget()
         running.shutdown()
         thread.join()
 
@@ -102,8 +111,12 @@ def test_a_file_that_was_only_looked_for_is_opened_without_a_second_request(serv
     address = locate(f"{server.url}/m/a.bin")
 
     assert places.is_file(address)
+    assert places.is_file(address)
     assert places.open_file(address).size == len(DATA)
     assert server.asked.total() == 1
+    assert not places.is_file(address.parent / "none")
+    assert not places.is_file(address.parent / "none")
+    assert server.asked.total() == 2
 
 
 def test_small_parts_near_each_other_come_in_one_request(server):
@@ -229,3 +242,38 @@ def test_what_two_tasks_read_is_fetched_once(server):
         assert file.read(start, stop) == DATA[start:stop]
     assert server.asked.total() == 2
     assert file.segments._live == []
+
+
+def test_what_came_with_the_beginning_is_not_fetched_again(server):
+    file = opened(server)
+    for start, stop in read_ahead([(8, len(DATA))], lambda span: [Extent(file, *span)]):
+        assert file.read(start, stop) == DATA[start:stop]
+
+    assert server.sent[0] == len(DATA)
+
+
+def test_a_file_that_nobody_closes_leaves_none_of_its_bytes_behind(server):
+    file = opened(server)
+    file.read(1_000_000, 1_000_001)
+    number = file._number
+    assert BLOCKS.end(number, 5) == 128 * 1024
+    gc.disable()
+    try:
+        del file
+        assert BLOCKS.end(number, 5) == 5
+    finally:
+        gc.enable()
+
+
+def test_the_memory_of_a_series_is_freed_with_its_last_byte(server):
+    file = opened(server)
+    items = read_ahead([(200_000, 2_700_000)], lambda span: [Extent(file, *span)])
+    window = weakref.ref(items._window)
+    for start, stop in items:
+        file.read(start, stop)
+    gc.disable()
+    try:
+        del items
+        assert window() is None
+    finally:
+        gc.enable()

@@ -75,15 +75,15 @@ def as_paths(words: Sequence[str], after: int) -> Iterator[Sides | None]:
     size = sum(blob.size for blobs in files for blob in blobs)
     with ExitStack() as stack:
         laid = stack.enter_context(spool(repository))
-        paths, shown = [], {}
         with progress_bar(size) as bar:
-            for side, each, blobs in zip(("left", "right"), operands, files, strict=True):
-                if not isinstance(each, Named):
-                    paths.append(str(each))
-                    continue
-                root = laid.lay_out(side, blobs, bar)
-                paths.append(str(root / _path(repository, each)))
-                shown[f"{root}/"] = each.label
+            laid.lay_out(dict(zip(("left", "right"), files, strict=True)), bar)
+        paths, shown = [], {}
+        for side, each in zip(("left", "right"), operands, strict=True):
+            if isinstance(each, Named):
+                paths.append(str(laid.root(side) / _path(repository, each)))
+                shown[f"{laid.root(side)}/"] = each.label
+            else:
+                paths.append(str(each))
         stack.enter_context(_renaming_errors(shown))
         yield Sides(paths[0], paths[1], shown)
 

@@ -22,9 +22,11 @@ def command() -> None:
 @click.option("--uninstall", is_flag=True, help="Take out what was set up, and nothing else.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def install(scope: str, uninstall: bool) -> None:
-    """Set up diff, log -p, difftool and merge for every model ending that a reader knows.
+    """Set up git for every model ending that a reader knows.
 
-    Writes four sections of git's configuration, and a block at the beginning of the attributes:
+    Sets up diff, log -p, difftool and merge.
+
+    It writes four sections of git's configuration, and a block at the beginning of the attributes:
     .git/info/attributes, or with --global the file that core.attributesFile names.
     """
     from ._git_setup import set_up, take_out

@@ -156,22 +156,24 @@ class _Shelf:
         wanted = [(blobs, path) for blobs, path in sides if blobs]
         for blobs in set(self._sides) - {blobs for blobs, _ in wanted}:
             self._laid.drop(self._sides.pop(blobs))
-        new = [blobs for blobs, _ in wanted if blobs not in self._sides]
-        with progress_bar(sum(blob.size for blobs in new for blob in blobs)) as bar:
-            for blobs in new:
-                self._count += 1
-                self._sides[blobs] = str(self._count)
-                try:
-                    self._laid.lay_out(self._sides[blobs], blobs, bar)
-                except DifflensError:
-                    self._laid.drop(self._sides.pop(blobs))
-                    raise
-        return [self._laid.folder / self._sides[blobs] / path for blobs, path in wanted]
+        new = {}
+        for blobs in {blobs for blobs, _ in wanted} - set(self._sides):
+            self._count += 1
+            new[str(self._count)] = blobs
+        with progress_bar(sum(blob.size for blobs in new.values() for blob in blobs)) as bar:
+            try:
+                self._laid.lay_out(new, bar)
+            except DifflensError:
+                for name in new:
+                    self._laid.drop(name)
+                raise
+        self._sides |= {blobs: name for name, blobs in new.items()}
+        return [self._laid.root(self._sides[blobs]) / path for blobs, path in wanted]
 
     def renamed(self, text: str) -> str:
         """Write paths of the repository for those of the folder."""
         for name in self._sides.values():
-            text = text.replace(f"{self._laid.folder / name}/", "")
+            text = text.replace(f"{self._laid.root(name)}/", "")
         return text
 
 

@@ -27,7 +27,7 @@ def command() -> None:
     "--weights",
     type=FileLocation(),
     metavar="FILE",
-    help="The model: architecture and weights are read from it.",
+    help="The model, a path or an address: architecture and weights are read from it.",
 )
 @click.option("--metrics", type=FilePath(), metavar="FILE", help="JSON object, metric to number.")
 @click.option(

@@ -312,8 +312,7 @@ class Totals(Record, frozen=True):
     moved: int = 0
     compared: int = 0  # float tensors of one shape on both sides
     whole_relative_l2: float | None = None
-    # One standard deviation of estimated distances, relative to them; None where all are exact.
-    estimated_error: float | None = None
+    estimated_error: float | None = None  # of distances, one sigma, relative; None is exact
 
     def __repr__(self) -> str:
         """Return one line with the numbers that are not zero."""

@@ -179,6 +179,8 @@ class Segments:
         """Forget a segment that was read."""
         if segment in self._live:
             self._live.remove(segment)
+        if self._growing is segment:  # it knows its window, which keeps memory
+            self._growing = None
 
     def _covering(self, position: int) -> Segment | None:
         for segment in self._live:

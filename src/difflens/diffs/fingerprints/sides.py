@@ -80,6 +80,8 @@ class Unread:
         """Read every byte, and make the fingerprint."""
         place = self._place
         path, identity = (full_path(place), identity_of(place)) if place else (self.path, "")
+        if not path.isprintable():  # bytes that are no text: the file could not be found again
+            path, identity = visible(path), ""
         made = fingerprint_tensors(self.weights, self.tensors.values(), engine, progress)
         tensors = {each.info.name: each for each in made}
         self.confirm()

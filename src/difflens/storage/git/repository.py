@@ -146,7 +146,7 @@ class Repository:
             about, _, name = line.partition("\t")
             mode, oid, where = about.split(" ")
             if where == stage and mode.startswith("100"):
-                found.append(Blob(name, oid, int(self.ask("cat-file", "-s", oid))))
+                found.append(_blob(name, oid, self.ask("cat-file", "-s", oid)))
         return found
 
 
@@ -184,11 +184,18 @@ def _blobs(listing: str) -> list[Blob]:
         about, _, path = line.partition("\t")
         mode, _, oid, size = about.split()
         if mode.startswith("100"):
-            if not size.isdecimal():
-                reason = "its bytes are not in this clone"
-                raise GitError(visible(path), reason, hint="fetch them first, as with git checkout")
-            found.append(Blob(path, oid, int(size)))
+            found.append(_blob(path, oid, size))
     return found
+
+
+def _blob(path: str, oid: str, size: str) -> Blob:
+    """Check a file of a revision: who made the objects may have written any path into them."""
+    if path.startswith("/") or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise GitError(visible(path), "this path in a revision leads out of it")
+    if not size.isdecimal():
+        reason = "its bytes are not in this clone"
+        raise GitError(visible(path), reason, hint="fetch them first, as with git checkout")
+    return Blob(path, oid, int(size))
 
 
 def _environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from .repository import Blob, Repository
 
 _FOLDER = "difflens"
 _LOCK = "lock"
+_BLOCK = 1 << 20
 _PATIENCE = 0.1  # seconds between two looks at how far git is
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -58,25 +59,36 @@ class Spool:
         self.repository = repository
         self.folder = folder
 
-    def lay_out(self, side: str, blobs: Iterable[Blob], progress: Progress | None = None) -> Path:
-        """Write files under the folder of one side, at their paths; return that folder."""
-        root = self.folder / side
-        root.mkdir()
+    def root(self, side: str) -> Path:
+        """Return the folder of a side: its files lie there at their paths."""
+        return self.folder / side
+
+    def lay_out(
+        self, sides: Mapping[str, Iterable[Blob]], progress: Progress | None = None
+    ) -> None:
+        """Write the files of several sides, at the same time."""
         copies: list[tuple[Blob, Path]] = []
-        for blob in blobs:
-            target = root / blob.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            named = list(self._pointed(blob))
-            for name, pointer in named:
-                _link(_fetched(pointer, self.repository, blob.path), target.parent / name)
-            if not named:
-                copies.append((blob, target))
-        self._copy(copies, progress)
-        return root
+        try:
+            for side, blobs in sides.items():
+                self.root(side).mkdir()
+                places = [(blob, self.root(side) / blob.path) for blob in blobs]
+                copies += [each for each in places if not self._link_pointed(*each)]
+            self._copy(copies, progress)
+        except OSError as error:
+            reason = f"its files cannot be laid out: {error.strerror or error}"
+            raise GitError(visible(str(self.folder.parent)), reason) from error
 
     def drop(self, side: str) -> None:
         """Remove what was laid out for a side."""
-        shutil.rmtree(self.folder / side, ignore_errors=True)
+        shutil.rmtree(self.root(side), ignore_errors=True)
+
+    def _link_pointed(self, blob: Blob, target: Path) -> bool:
+        """Link what a pointer stands for; False if it is no pointer."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        named = list(self._pointed(blob))
+        for name, pointer in named:
+            _link(_fetched(pointer, self.repository, blob.path), target.parent / name)
+        return bool(named)
 
     def _pointed(self, blob: Blob) -> Iterator[tuple[str, Pointer]]:
         """Yield the names and pointers of the files that a pointer stands for; none if it is one.
@@ -121,7 +133,8 @@ class _Copy:
 
     def __init__(self, repository: Repository, blob: Blob, target: Path) -> None:
         self._blob, self._target, self._done = blob, target, 0
-        with target.open("wb") as file:
+        # Never an existing file: of two with one name, the first may be a link to an object of LFS.
+        with target.open("xb") as file:
             self._process = repository.start_reading(blob, file.fileno())
 
     def wait(self, seconds: float) -> None:
@@ -162,8 +175,11 @@ def _link(content: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(os.path.realpath(content), target)
+    except FileExistsError:
+        raise
     except OSError:
-        shutil.copyfile(content, target)
+        with content.open("rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy, _BLOCK)
 
 
 def _home(repository: Repository) -> Path:
