@@ -239,7 +239,8 @@ def spelled(
     tensors: dict[str, Any], metadata: dict[str, str] | None, separators: tuple[str, str]
 ) -> bytes:
     """Write a header as a writer would; dtypes of odd bits take several whole bytes."""
-    entries, place = {} if metadata is None else {"__metadata__": metadata}, 0
+    entries: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
+    place = 0
     for name, (dtype, shape) in tensors.items():
         whole_bytes = [*shape, 4] if BITS[dtype] % 8 else shape
         size = int(np.prod(whole_bytes, dtype=int)) * BITS[dtype] // 8
