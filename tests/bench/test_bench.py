@@ -19,7 +19,8 @@ ROWS = {
     *(f"{dtype}-{peer}" for dtype in ("f32", "bf16")
       for peer in ("changed", "identical", "pread", "numpy")),
     *(f"{what}-speed" for what in ("f64", "f16", "f8_e4m3", "mixed")),
-    *("many", "many-memory", "pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
+    *("many", "many-memory", "many-json"),
+    *("pytorch-f32", "pytorch-bf16", "gguf-f16", "gguf-q4_k"),
     *("spectra", "analyses-gpt2", "analyses-llama"),
     *(f"summary-{what}" for what in ("cast", "rounded", "scaled", "pruned", "one", "biases")),
     *(f"summary-{what}" for what in ("tuned", "noise", "lora", "pruned-bf16", "tuned-bf16")),

@@ -128,6 +128,8 @@ def test_many_lines_fold(difflens, tmp_path):
 
 def test_what_fingerprints_cannot_do_is_said(difflens, models, recorded):
     assert_refused(difflens(*recorded, "--epsilon", "1"), "--epsilon", "--exact")
+    assert_refused(difflens(*recorded, "--verify-conversion"), "reads values", "--exact")
+    assert difflens(*recorded, "--verify-conversion", "--exact").code == 1
     models[0].write_bytes(models[0].read_bytes() + b" ")
     assert_refused(difflens(*recorded, "--exact"), "has changed since")
     answer = difflens(*recorded, "--spectral-analysis").out
@@ -146,6 +148,9 @@ def test_bad_inputs_are_one_line(difflens, models, tmp_path):
     assert_refused(difflens("bad.fingerprint", models[0]), "the fingerprint is damaged")
     assert_refused(difflens("fingerprint", models[0], "-o", "no/such/folder/m.fingerprint"))
     assert_refused(difflens("fingerprint", models[0], "-o", tmp_path), "it is a folder")
+    before = models[0].read_bytes()
+    assert_refused(difflens("fingerprint", models[0], "-o", models[0].name), "the model itself")
+    assert models[0].read_bytes() == before
 
 
 def test_without_blake3_there_is_one_line_and_no_file(difflens, models, tmp_path, monkeypatch):

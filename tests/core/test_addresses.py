@@ -1,9 +1,10 @@
+import pickle
 from pathlib import Path
 
 import pytest
 
 from difflens.cli import main
-from difflens.core.addresses import address_error, locate
+from difflens.core.addresses import ALLOW_HTTP, address_error, locate
 from difflens.core.errors import UnreadableFile
 from difflens.models.formats import open_model
 
@@ -84,3 +85,54 @@ def test_a_folder_that_is_called_like_an_address_is_opened(tmp_path, monkeypatch
 
     with pytest.raises(Exception, match="no model"):
         open_model("hf://org")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://me:PASSWORD@host/a.bin",
+        "s3://KEYPASSWORD@bucket/a",
+        "http://me:PASSWORD@host/a?x=PASSWORD",
+        "ftp://me:PASSWORD@host/a?PASSWORD",
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_shown(text):
+    with pytest.raises(UnreadableFile) as caught:
+        locate(text)
+    assert "PASSWORD" not in f"{caught.value} {caught.value.hint}"
+    assert "PASSWORD" not in str(address_error(text))
+
+
+def test_http_is_refused_until_it_is_allowed(monkeypatch):
+    monkeypatch.delenv(ALLOW_HTTP, raising=False)
+    with pytest.raises(UnreadableFile, match="not encrypted") as caught:
+        locate("http://host/a.bin")
+    assert "--allow-http" in caught.value.hint
+
+    monkeypatch.setenv(ALLOW_HTTP, "1")
+    assert str(locate("http://host/a.bin")) == "http://host/a.bin"
+
+
+def test_a_query_is_part_of_an_address_and_of_no_other():
+    one, other = locate("https://host/m/a.bin?key=SECRET"), locate("https://host/m/a.bin?key=2")
+
+    assert one != other
+    assert (str(one), one.name, one.query.text) == (
+        "https://host/m/a.bin?...",
+        "a.bin",
+        "key=SECRET",
+    )
+    assert "SECRET" not in repr(one)
+    assert b"SECRET" not in pickle.dumps(one)
+    assert [one.parent.query, (one.parent / "b").query, one.with_name("b").query] == [None] * 3
+    assert locate("s3://bucket/what?.bin").key == "what?.bin"
+
+
+@pytest.mark.parametrize("text", ["s3://bucket/a//b", "s3://bucket/../b", "gs://bucket/a/./b"])
+def test_an_address_with_an_empty_part_or_dots_is_refused(text):
+    with pytest.raises(UnreadableFile, match="empty part"):
+        locate(text)
+
+
+def test_a_pull_request_of_the_hub_is_a_revision():
+    assert locate("hf://org/model@refs/pr/3/a.bin")[1:3] == ("org/model@refs/pr/3", "a.bin")

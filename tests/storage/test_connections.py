@@ -13,6 +13,7 @@ from difflens.core.addresses import locate
 from difflens.core.errors import UnreadableFile
 from difflens.storage import connections, places
 from difflens.storage.connections import Host, RefusedHost
+from difflens.storage.interruption import Interrupted
 from difflens.storage.links import Link
 
 DATA = bytes(range(256)) * 4000
@@ -98,6 +99,37 @@ def test_a_server_that_nobody_trusts_is_one_line(folder, certificates):
         pytest.raises(UnreadableFile, match="certificate is not trusted"),
     ):
         places.open_file(locate(f"{server.url}/a.bin"))
+
+
+@pytest.mark.usefixtures("trusting")
+def test_a_certificate_for_another_host_is_one_line(folder, certificates):
+    (folder / "a.bin").write_bytes(DATA)
+    with (
+        serve_files(folder, certificate=certificates.server) as server,
+        pytest.raises(UnreadableFile, match="not trusted: Hostname mismatch"),
+    ):
+        places.open_file(locate(f"https://127.1:{server.port}/a.bin"))
+
+
+@pytest.mark.parametrize("fault", ["cut", "chunked", "no_length"])
+def test_over_tls_an_answer_that_is_cut_goes_on(folder, trusting, fault):
+    (folder / "a.bin").write_bytes(DATA)
+    with serve_files(folder, certificate=trusting.server, program="faults") as server:
+        file = places.open_file(locate(f"{server.url}/a.bin"))
+        server.ask("fault", kind=fault, times=2)
+        assert file.read(150_000, 1_000_000) == DATA[150_000:1_000_000]
+
+
+def test_who_waits_over_tls_is_woken(folder, trusting):
+    (folder / "a.bin").write_bytes(DATA)
+    with serve_files(folder, certificate=trusting.server, program="faults") as server:
+        file = places.open_file(locate(f"{server.url}/a.bin"))
+        server.ask("fault", kind="stall", value=20)
+        timer = threading.Timer(0.3, places.end_transfers)
+        timer.start()
+        with pytest.raises(Interrupted):
+            file.read(150_000, 1_000_000)
+        timer.join()
 
 
 def test_a_proxy_is_asked_for_a_tunnel_with_its_own_login(monkeypatch):

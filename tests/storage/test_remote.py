@@ -1,10 +1,15 @@
 """Files elsewhere, read from servers on loopback; hypothesis chooses what is read."""
 
+import gc
 import http.server
+import json
 import os
 import pickle
 import re
+import struct
 import threading
+import time
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
@@ -13,10 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import difflens
 from difflens.core.addresses import ALLOW_HTTP, locate
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.protocols import Extent
 from difflens.storage import places
+from difflens.storage.blocks import BLOCKS
 from difflens.storage.read_ahead import read_ahead
 from difflens.storage.segments import Window
 
@@ -29,6 +36,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     files: ClassVar[dict[str, bytes]] = {}
     asked: ClassVar[Counter[str]] = Counter()
+    sent: ClassVar[list[int]] = [0]
     etag = '"1"'
 
     def do_GET(self):
@@ -54,6 +62,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.sent[0] += len(body)
         self.wfile.write(body)
 
     def log_message(self, *arguments):
@@ -62,13 +71,17 @@ class Ranges(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    handler = type("Handler", (Ranges,), {"files": {"/m/a.bin": DATA}, "asked": Counter()})
+    handler = type(
+        "Handler", (Ranges,), {"files": {"/m/a.bin": DATA}, "asked": Counter(), "sent": [0]}
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv(ALLOW_HTTP, "1")
         handler.url = f"http://127.0.0.1:{running.server_port}"
+        places.forget()
         yield handler
+        places.forget()
         running.shutdown()
         thread.join()
 
@@ -102,8 +115,12 @@ def test_a_file_that_was_only_looked_for_is_opened_without_a_second_request(serv
     address = locate(f"{server.url}/m/a.bin")
 
     assert places.is_file(address)
+    assert places.is_file(address)
     assert places.open_file(address).size == len(DATA)
     assert server.asked.total() == 1
+    assert not places.is_file(address.parent / "none")
+    assert not places.is_file(address.parent / "none")
+    assert server.asked.total() == 2
 
 
 def test_small_parts_near_each_other_come_in_one_request(server):
@@ -203,14 +220,14 @@ def test_threads_that_read_later_than_the_series_ends_find_their_bytes(server, r
 def test_what_is_fetched_ahead_stays_within_its_budget(server, monkeypatch):
     monkeypatch.setattr("difflens.storage.segments.PIECE", 100_000)
     most = [0]
-    take = Window.take
+    allocate = Window.allocate
 
     def watch(self, size):
-        memory = take(self, size)
+        memory = allocate(self, size)
         most[0] = max(most[0], self._here)
         return memory
 
-    monkeypatch.setattr(Window, "take", watch)
+    monkeypatch.setattr(Window, "allocate", watch)
     file = opened(server)
     spans = [(start, start + 50_000) for start in range(200_000, 2_700_000, 50_000)]
     items = read_ahead(spans, lambda span: [Extent(file, *span)], 300_000)
@@ -229,3 +246,67 @@ def test_what_two_tasks_read_is_fetched_once(server):
         assert file.read(start, stop) == DATA[start:stop]
     assert server.asked.total() == 2
     assert file.segments._live == []
+
+
+def test_what_was_begun_is_fetched_before_it_is_read(server):
+    file = opened(server)
+    file.begin(200_000, 900_000)
+    until = time.monotonic() + 5
+    while server.asked.total() < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert server.asked.total() == 2
+    assert file.read(200_000, 900_000) == DATA[200_000:900_000]
+    assert server.asked.total() == 2
+    assert file.segments._live == []
+
+
+def test_what_came_with_the_beginning_is_not_fetched_again(server):
+    file = opened(server)
+    for start, stop in read_ahead([(8, len(DATA))], lambda span: [Extent(file, *span)]):
+        assert file.read(start, stop) == DATA[start:stop]
+
+    assert server.sent[0] == len(DATA)
+
+
+def test_a_file_that_nobody_closes_leaves_none_of_its_bytes_behind(server):
+    file = opened(server)
+    file.read(1_000_000, 1_000_001)
+    number = file._number
+    assert BLOCKS.end(number, 5) == 128 * 1024
+    gc.disable()
+    try:
+        del file
+        assert BLOCKS.end(number, 5) == 5
+    finally:
+        gc.enable()
+
+
+def test_the_memory_of_a_series_is_freed_with_its_last_byte(server):
+    file = opened(server)
+    items = read_ahead([(200_000, 2_700_000)], lambda span: [Extent(file, *span)])
+    window = weakref.ref(items._window)
+    for start, stop in items:
+        file.read(start, stop)
+    gc.disable()
+    try:
+        del items
+        assert window() is None
+    finally:
+        gc.enable()
+
+
+def test_a_diff_fetches_ahead_each_byte_once_and_in_few_requests(server):
+    header = json.dumps(
+        {"w": {"dtype": "F32", "shape": [3_000_000], "data_offsets": [0, 12_000_000]}}
+    )
+    head = struct.pack("<Q", len(header)) + header.encode()
+    data = os.urandom(6_000_000) + bytes(6_000_000)
+    server.files["/a.safetensors"] = head + data
+    server.files["/b.safetensors"] = head + data[:-4] + b"\0\0\x80?"
+
+    report = difflens.diff(f"{server.url}/a.safetensors", f"{server.url}/b.safetensors")
+
+    assert report["w"].max_abs == 1.0
+    assert server.asked["/a.safetensors"] == server.asked["/b.safetensors"] == 3
+    assert server.sent[0] == sum(map(len, server.files.values())) - len(DATA)

@@ -49,6 +49,8 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         configs=(options["config_left"], options["config_right"]),
         exact=options["exact"],
     )
+    if opened.is_estimated and options["verify_conversion"]:
+        raise click.UsageError("--verify-conversion reads values: name the models, or add --exact")
     names = _analyses(options)
     if not names:
         refuse_unused(options)

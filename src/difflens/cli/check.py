@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Read every byte of models: are they complete, safe to open, and finite?
 
+    FILE is a path, or an address such as s3://bucket/model or hf://owner/name.
     Exit code: 0 yes, 1 NaN, infinities or unsafe objects were found, 2 unreadable or damaged.
     """
     return check_all(list(files), **options)

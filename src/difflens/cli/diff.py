@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ALIASES = {"text": "cli", "diffai": "cli"}
 _COMPARING = """epsilon path ignore match shape_only exact verify_conversion recursive check format
-    threads engine limits"""
+    threads engine limits allow_http"""
 _OUTPUT = """output out stats by_magnitude quiet brief verbose review generate_report charts
     markdown color no_color"""
 _JUDGING = "policy alert_mode is_lower exit_zero"
@@ -27,6 +27,7 @@ _EXAMPLES = (
     "difflens diff base.safetensors tuned.safetensors --change-summary",
     "difflens diff base.safetensors tuned.safetensors -o html --out page.html",
     "difflens diff hf-folder model.gguf --verify-conversion",
+    "difflens diff s3://bucket/base hf://owner/name@main --shape-only",
     "difflens diff v1:model.safetensors v2:model.safetensors",
     "difflens diff HEAD~3 -- model.safetensors",
     "difflens diff old new --regression-test --eval-left old.csv --eval-right new.csv",
@@ -133,8 +134,9 @@ def command(left: str, right: str | None, more: tuple[str, ...], **options: Any)
     """Compare two models tensor by tensor.
 
     LEFT is before, RIGHT is after: model files, folders that hold a sharded model, or with -r
-    folders of models. Either may be a model of a Git revision, REV:PATH; `REV -- PATH` compares
-    with the working tree. Exit code: 0 nothing differs, 1 something differs, 2 trouble.
+    folders of models; paths or addresses (s3://, hf://). Either may be a model of a Git revision,
+    REV:PATH; `REV -- PATH` compares with the working tree. Exit code: 0 nothing differs, 1
+    something differs, 2 trouble.
     """
     words = [each for each in (left, right, *more) if each is not None]
     with as_paths(words, click.get_current_context().meta[AFTER]) as sides:

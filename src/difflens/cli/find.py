@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ._options import MOST_THREADS, FileLocation, Threads
+from ._options import MOST_THREADS, FileLocation, Threads, allow_http
 from ._store import opened, result_options, show, store_option
 
 
@@ -23,6 +23,7 @@ from ._store import opened, result_options, show, store_option
 )
 @click.option("--format", "form", metavar="NAME", help="Read MODEL as this format.")
 @click.option("--threads", type=Threads(1), help=f"{MOST_THREADS} at most; default: all cores.")
+@allow_http
 @store_option
 @result_options("cli", "json", "yaml", "markdown")
 def command(model: str, most: int, **options: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import EXIT_SAME
-from ._options import MOST_THREADS, FileLocation, FilePath, Threads, limits_of
+from ._options import MOST_THREADS, FileLocation, FilePath, Threads, allow_http, limits_of
 
 if TYPE_CHECKING:
     from difflens.diffs.fingerprints.records import Fingerprint
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Raise a limit on what files may hold; docs/security.md lists them.",
 )
+@allow_http
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def command(model: str, out: str | None, verbose: bool, **options: Any) -> int:
     """Write the fingerprint of MODEL, by which it can be compared without its bytes.
@@ -42,6 +44,8 @@ def command(model: str, out: str | None, verbose: bool, **options: Any) -> int:
     """
     from ._fingerprints import read_or_make
 
+    if out and os.path.exists(out) and os.path.realpath(out) == os.path.realpath(model):  # noqa: PTH110
+        raise click.UsageError("-o names the model itself, which it would replace")
     limits = limits_of(options["limits"])
     fingerprint = read_or_make(model, options["form"], options["threads"], limits)
     size = None

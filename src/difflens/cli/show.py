@@ -23,7 +23,10 @@ from ._options import FileLocation, limits_of, shared
 )
 @shared
 def command(file: str, **options: Any) -> None:
-    """Show what is in a model: tensors, dtypes, sizes, parameter count, metadata."""
+    """Show what is in a model: tensors, dtypes, sizes, parameter count, metadata.
+
+    FILE is a path, or an address such as s3://bucket/model or hf://owner/name.
+    """
     from difflens.diffs.inspection import inspect
     from difflens.render.report import inventory
 

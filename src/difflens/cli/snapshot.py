@@ -27,7 +27,7 @@ def command() -> None:
     "--weights",
     type=FileLocation(),
     metavar="FILE",
-    help="The model: architecture and weights are read from it.",
+    help="The model, a path or an address: architecture and weights are read from it.",
 )
 @click.option("--metrics", type=FilePath(), metavar="FILE", help="JSON object, metric to number.")
 @click.option(
@@ -89,8 +89,12 @@ def add(name: str, version: str, **options: Any) -> None:
 
     What is not given and cannot be read stays unknown.
     """
+    from difflens.diffs.fingerprints.recognise import is_fingerprint
     from difflens.render.versions.snapshot import snapshot_added
     from difflens.versions.snapshot import snapshot_of
+
+    if is_fingerprint(options["weights"]):
+        raise click.UsageError("--weights names a fingerprint: name the model, which is read")
 
     files = _read_files(options)
     snapshot = snapshot_of(

@@ -10,12 +10,14 @@ from difflens.core.encodings import is_remote
 from difflens.core.protocols import Engine, TensorSource, WholeMeasure
 from difflens.core.records import Delta, Pair
 from difflens.measure.chunks import Side
+from difflens.measure.held import Kept, KeptEncoding
 from difflens.measure.pairs import deltas, oddity
 from difflens.measure.resources import one_thread_each
 from difflens.measure.values import Values
 from difflens.measure.wholes import WholePair, measure_whole
 from difflens.models.computed import derived
 
+from .kept import KeptSource
 from .pairing import Pairing
 from .pairing.how import CONTENT, is_without_partner
 from .pairing.ties import compare_ties
@@ -61,6 +63,12 @@ class Session:
         self._always = always
         # Names of pairs, left and right, that are known to be identical: they are not read.
         self.proved: Collection[tuple[str, str]] = ()
+
+    def keep_bytes(self) -> None:
+        """Keep what comes from far away for those who will ask again, as far as there is room."""
+        if self._is_remote and self._engine.is_here:
+            kept = Kept()
+            self._left, self._right = KeptSource(self._left, kept), KeptSource(self._right, kept)
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Measure the pairs, and yield their deltas in order."""
@@ -130,7 +138,8 @@ class Session:
     def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
         before = self._side("left", pair.left.name, pair) if pair.left else None
         after = self._side("right", pair.right.name, pair) if pair.right else None
-        return WholePair((kind,), before, after, self._is_remote)
+        is_kept = all(isinstance(each.encoding, KeptEncoding) for each in (before, after) if each)
+        return WholePair((kind,), before, after, self._is_remote and not is_kept)
 
     @cached_property
     def _is_remote(self) -> bool:

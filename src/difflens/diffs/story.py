@@ -125,6 +125,7 @@ def report(
         from .analyses import analyse, analysis  # none is imported unless one is asked
 
         names = [analysis[name].name for name in analyses]  # an unknown one stops before the work
+        diff.session.keep_bytes()
         diff.measure()
         answers = [analyse(name, diff, evidence, policy) for name in names]
 

@@ -45,13 +45,13 @@ class Ray:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Do the work on every item and yield the results in the items' order."""
-        return self._results((_Call(work, item, _BASE) for item in items))
+        return self._results(_Call(work, item, _BASE) for item in items)
 
     def run(
         self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
     ) -> Iterator[Result]:
         """Do the same with tasks; a worker fetches ahead what its task reads."""
-        do = _Fetching(work) if remote else work
+        do: Any = _Fetching(work) if remote else work
         return self._results(_Call(do, task, _BASE + task.memory_bytes) for task in tasks)
 
     def close(self) -> None:
@@ -117,12 +117,13 @@ class _Cluster:
             need, most = (f"{size / 2**30:.1f} GiB" for size in (call.memory, self._room.memory))
             reason = f"a task needs {need} of memory, the largest machine of the cluster has {most}"
             raise EngineError(reason, hint="start Ray with more --memory, or run without --engine")
-        options = {"num_cpus": 1, "memory": call.memory, "max_retries": _RETRIES}
         try:
-            return self._do.options(**options).remote(call.work, call.item)
-        except (TypeError, AttributeError) as error:  # as cloudpickle raises them
+            sent = self._ray.cloudpickle.dumps((call.work, call.item))
+        except (TypeError, AttributeError) as error:
             reason = "this model cannot be sent to a cluster"
             raise EngineError(reason, hint="run without --engine") from error
+        options = {"num_cpus": 1, "memory": call.memory, "max_retries": _RETRIES}
+        return self._do.options(**options).remote(sent)
 
     def wait(self, calls: list[Any], timeout: float | None) -> list[Any]:
         """Wait until one of the calls is done; return those that are."""
@@ -147,7 +148,11 @@ class _Cluster:
         self._ray.cancel(call)
 
 
-def _do(work: Callable[[Any], Any], item: Any) -> Any:
+def _do(sent: bytes) -> Any:
+    """Do what was sent; it is unpacked here, so that what a file lacks is an error of the task."""
+    from ray import cloudpickle
+
+    work, item = cloudpickle.loads(sent)
     return work(item)
 
 
@@ -158,6 +163,7 @@ def _last_line(error: Exception) -> str:
 
 def _join() -> Any:
     """Connect to the cluster, or raise in one line why that is impossible."""
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # of tasks that were taken back
     try:
         import ray
     except ImportError:
@@ -168,13 +174,12 @@ def _join() -> Any:
         _check_cluster(address)
         try:
             ray.init(
-                address=address,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level="ERROR",
+                address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR"
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _unusable(address, str(error).strip().splitlines()[0]) from error
+    # It writes what its machines complain of to stdout, which is the report's.
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001
     _check_workers(ray)
     return ray
 
@@ -222,7 +227,7 @@ def _ask_versions(address: str, answers: list[Any]) -> None:
     """Ask for the versions: in a thread, since an answer may take 40 s to be given up."""
     import json
 
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined,unused-ignore]
 
     try:
         told = GcsClient(address=address).internal_kv_get(

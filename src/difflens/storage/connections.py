@@ -23,6 +23,8 @@ from http.client import HTTPConnection
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from .encryption import EncryptedSocket
+
 CONNECT_SECONDS = 10.0
 STALL_SECONDS = 15.0  # without a byte
 _IDLE_SECONDS = 20.0  # servers close what is idle, often after a minute
@@ -111,12 +113,11 @@ def _connect(host: Host) -> HTTPConnection:
     try:
         sock.settimeout(STALL_SECONDS)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if host.scheme == "https":
-            sock = _trust().wrap_socket(sock, server_hostname=host.name)
+        encrypted = EncryptedSocket(sock, _trust(), host.name) if host.scheme == "https" else sock
     except BaseException:
         sock.close()
         raise
-    connection.sock = sock
+    connection.sock = encrypted
     return connection
 
 

@@ -108,9 +108,11 @@ def end_transfers() -> None:
 def forget() -> None:
     """Forget listings, commits and connections: the next question is asked anew."""
     from .connections import CONNECTIONS
+    from .remote import PROBES
     from .small import SMALL_FILES
     from .stores import STORES
 
+    PROBES.forget()
     SMALL_FILES.forget()
     STORES.forget()
     CONNECTIONS.close()

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from difflens.core.protocols import Extent
 
-from .segments import Segment, Segments, Window
+from .segments import Segment, Window
 
 BUDGET = 144 * 1024**2  # bytes on their way, or here and not yet read
 _MOST_AHEAD = 256  # items; they may read nothing from far away
@@ -72,9 +72,9 @@ class ReadAhead(Generic[Item]):
     def _plan(self, item: Item) -> list[Segment]:
         planned: list[Segment] = []
         for extent in self._extents(item):
-            segments = getattr(extent.file, "segments", None)  # local files have none
-            if isinstance(segments, Segments):
-                planned += segments.plan(self._window, extent.start, extent.stop)
+            plan = getattr(extent.file, "plan", None)  # a file on this machine needs no help
+            if plan is not None:
+                planned += plan(self._window, extent.start, extent.stop)
         return planned
 
     def _sees_further(self) -> bool:

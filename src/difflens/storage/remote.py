@@ -7,9 +7,12 @@ file that changes is an error, never a mixture. That is why `confirm` has nothin
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
+from itertools import count
+from weakref import finalize
 
 from difflens.core.addresses import Address
 from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
@@ -20,8 +23,8 @@ from difflens.core.once import Call, as_call
 from .blocks import BLOCKS
 from .fetchers import FETCHERS, Fetch, fetch_pieces
 from .links import Route
-from .segments import GAP, Segments, Window
-from .stores import STORES, Entry
+from .segments import GAP, Segment, Segments, Window
+from .stores import SECONDS, STORES, Entry
 from .transfer import Transfer, Version
 
 HEAD = 128 * 1024  # bytes that come with the first request: the header of most shards
@@ -29,6 +32,8 @@ BLOCK = 128 * 1024  # bytes that are asked for where a reader wants fewer
 _LONGEST_BLOCK = 4 * 1024**2
 _TAIL = 256 * 1024  # at the end of a zip, where its directory is
 _SMALL = 64 * 1024
+_MOST_PROBES = 64
+_NUMBERS = count()
 
 
 class RemoteFile:
@@ -42,12 +47,14 @@ class RemoteFile:
         self.limits = dict(limits or {})
         self._closed = False
         self._lock = threading.Lock()
+        self._number = next(_NUMBERS)
+        finalize(self, BLOCKS.drop, self._number)  # where nobody closes it
         self._stretch = range(HEAD)  # what was asked for last, where a reader wanted less
         self._transfer = Transfer(path, Route(lambda: STORES.store(path).link(path)), known)
         self.segments = Segments(self._transfer)
         if known is None:
             head = self._transfer.open(HEAD)
-            BLOCKS.add(self, 0, head)
+            BLOCKS.add(self._number, 0, head)
         self.size = self.identity.size
 
     @property
@@ -89,28 +96,32 @@ class RemoteFile:
         position = start
         while position < stop:
             rest = buffer[position - start :]
-            count = self.segments.read(position, rest) or BLOCKS.read(self, position, rest)
-            position += count or self._ask(position, rest)
+            done = self.segments.read(position, rest) or BLOCKS.read(self._number, position, rest)
+            position += done or self._ask(position, rest)
         return len(buffer)
 
     def begin(self, start: int, stop: int) -> None:
         """Announce that these bytes will be read once: they are fetched from now on."""
-        for segment in self.segments.plan(Window(stop - start), start, stop):
+        for segment in self.plan(Window(stop - start), start, stop):
             segment.close()
+
+    def plan(self, window: Window, start: int, stop: int) -> list[Segment]:
+        """Announce that these bytes will be read once; what is here already is not fetched."""
+        return self.segments.plan(window, min(BLOCKS.end(self._number, start), stop), stop)
 
     def gather(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Fetch small ranges that lie far apart, all at the same time, and keep them a while."""
         fetches = [
             Fetch(self._transfer, start, memoryview(bytearray(stop - start)))
             for start, stop in _joined(ranges, self.size)
-            if not BLOCKS.holds(self, start, stop)
+            if not BLOCKS.holds(self._number, start, stop)
         ]
         for fetch in fetches:
             FETCHERS.submit(fetch)
         try:
             for fetch in fetches:
                 fetch.wait()
-                BLOCKS.add(self, fetch.start, bytes(fetch.buffer))
+                BLOCKS.add(self._number, fetch.start, bytes(fetch.buffer))
         finally:
             for fetch in fetches:
                 fetch.cancel()
@@ -129,7 +140,7 @@ class RemoteFile:
         """Let go of everything; further reads are refused."""
         self._closed = True
         self.segments.drop()
-        BLOCKS.drop(self)
+        BLOCKS.drop(self._number)
 
     def __reduce__(self) -> Call:
         """Pickle where it is and which version, never what opens it; a process opens it once."""
@@ -143,13 +154,13 @@ class RemoteFile:
             fetch_pieces(self._transfer, start, buffer[: stop - start])
             return stop - start
         with self._lock:  # threads that read neighbours wait for one request
-            if count := BLOCKS.read(self, start, buffer):
-                return count
+            if done := BLOCKS.read(self._number, start, buffer):
+                return done
             first, last = self._block(start)
             block = bytearray(last - first)
             self._transfer.read_into(first, memoryview(block))
-            BLOCKS.add(self, first, bytes(block))
-            return BLOCKS.read(self, start, buffer)
+            BLOCKS.add(self._number, first, bytes(block))
+            return BLOCKS.read(self._number, start, buffer)
 
     def _block(self, start: int) -> tuple[int, int]:
         """Choose what to ask for: a reader that goes on and on gets more each time."""
@@ -180,13 +191,48 @@ def _open_again(
     return RemoteFile(path, dict(limits), identity)
 
 
-_opened: OrderedDict[Address, RemoteFile] = OrderedDict()  # by `is_file`, for who opens them next
-_MOST_OPENED = 64
+class Probes:
+    """Files that were opened to see whether they exist: one who opens them next need not ask."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lock = threading.Lock()
+        self._files: OrderedDict[Address, tuple[float, RemoteFile | None]] = OrderedDict()
+
+    def can_open(self, address: Address) -> bool:
+        """Try to open a file, unless that was tried less than a minute ago."""
+        with self._lock:
+            since, file = self._files.get(address, (float("-inf"), None))
+            if time.monotonic() - since < SECONDS:
+                return file is not None
+        try:
+            file = RemoteFile(address)
+        except (ChangedWhileReading, UnreadableFile):
+            file = None
+        with self._lock:
+            self._files[address] = time.monotonic(), file
+            while len(self._files) > _MOST_PROBES:
+                self._files.popitem(last=False)
+        return file is not None
+
+    def claim(self, address: Address) -> RemoteFile | None:
+        """Return a file that was opened less than a minute ago, to the first who asks."""
+        with self._lock:
+            since, file = self._files.pop(address, (0.0, None))
+        return file if time.monotonic() - since < SECONDS else None
+
+    def forget(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._files.clear()
+
+
+PROBES = Probes()
 
 
 def open_file(address: Address, limits: Mapping[str, int] | None = None) -> RemoteFile:
     """Open a file; the first request brings its size, its version and its beginning."""
-    file = _opened.pop(address, None)
+    file = PROBES.claim(address)
     if file is None:
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})
@@ -200,7 +246,7 @@ def is_file(address: Address) -> bool:
     except MissingExtra:
         return False
     except UnreadableFile:  # who may read a file may not be allowed to list its folder
-        return _opens(address)
+        return PROBES.can_open(address)
     return entry is not None and not entry.is_folder
 
 
@@ -227,15 +273,3 @@ def _entry(address: Address) -> Entry | None:
     if not address.key:
         return None
     return STORES.entries(address.parent).get(address.name)
-
-
-def _opens(address: Address) -> bool:
-    if address in _opened:
-        return True
-    try:
-        _opened[address] = RemoteFile(address)
-    except UnreadableFile:
-        return False
-    while len(_opened) > _MOST_OPENED:
-        _opened.popitem(last=False)[1].close()
-    return True

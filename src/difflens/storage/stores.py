@@ -14,7 +14,7 @@ from difflens.core.escape import visible
 from .links import Link
 
 _MOST_ENTRIES = 100_000  # files and folders in one folder
-_SECONDS = 60.0  # a listing is used again: long enough to open a model
+SECONDS = 60.0  # a listing is used again: long enough to open a model
 
 
 class Entry(NamedTuple):
@@ -64,7 +64,7 @@ class Stores:
         from . import hub
 
         since, pinned = self._pinned.get(address.root, (0.0, None))
-        if pinned is None or time.monotonic() - since > _SECONDS:
+        if pinned is None or time.monotonic() - since > SECONDS:
             pinned = hub.pin(address._replace(key=""))
             self._pinned[address.root] = time.monotonic(), pinned
         return pinned / address.key if address.key else pinned
@@ -83,7 +83,7 @@ class Stores:
     def known_entries(self, folder: Address) -> Mapping[str, Entry] | None:
         """Return the listing of a moment ago; None if there is none."""
         since, listing = self._listings.get(folder, (0.0, None))
-        return listing if time.monotonic() - since < _SECONDS else None
+        return listing if time.monotonic() - since < SECONDS else None
 
     def forget(self) -> None:
         """Forget all stores and listings: settings of the environment are read again."""

@@ -3,6 +3,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +18,7 @@ from safetensors.numpy import save
 from difflens.core.dtypes import BITS
 from difflens.core.errors import CorruptFile, DifflensError, UnknownName
 from difflens.models.formats import open_model
+from difflens.models.formats.safetensors import Header, _parse_any, _parse_usual
 
 NUMPY = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16,
@@ -210,6 +212,93 @@ def test_a_damaged_file_opens_or_is_refused_and_nothing_else(tmp_path_factory, c
         reference = {name: bytes(each["data"]) for name, each in deserialize(bytes(content))}
         assert reference == {name: whole(model, name) for name in model.tensors}
         model.close()
+
+
+FIRST = b'{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
+SECOND = b'{"dtype":"U8","shape":[1],"data_offsets":[1,2]}'
+LIMITS = {"depth": 64, "rank": 64}
+
+
+def both_ways(header: bytes) -> tuple[Header | None, Header | None]:
+    """Read a header entry by entry, and as one tree; None where a reader does not take it."""
+    try:
+        strict = _parse_any(header, "m", **LIMITS)
+    except DifflensError:
+        strict = None
+    return _parse_usual(header, "m", **LIMITS), strict
+
+
+headers = st.dictionaries(
+    st.text(st.characters(codec="utf-8", exclude_characters='\\"', min_codepoint=32), max_size=9),
+    st.tuples(st.sampled_from(sorted(BITS)), st.lists(st.integers(0, 9), max_size=3)),
+    max_size=6,
+)
+
+
+def spelled(
+    tensors: dict[str, Any], metadata: dict[str, str] | None, separators: tuple[str, str]
+) -> bytes:
+    """Write a header as a writer would; dtypes of odd bits take several whole bytes."""
+    entries, place = {} if metadata is None else {"__metadata__": metadata}, 0
+    for name, (dtype, shape) in tensors.items():
+        whole_bytes = [*shape, 4] if BITS[dtype] % 8 else shape
+        size = int(np.prod(whole_bytes, dtype=int)) * BITS[dtype] // 8
+        offsets = [place, place + size]
+        entries[name] = {"dtype": dtype, "shape": whole_bytes, "data_offsets": offsets}
+        place += size
+    return json.dumps(entries, separators=separators, ensure_ascii=False).encode()
+
+
+@given(headers, st.none() | st.just({}) | st.just({"format": "pt"}), st.booleans())
+def test_the_usual_spelling_is_read_entry_by_entry_to_the_same_end(tensors, metadata, spaced):
+    header = spelled(tensors, metadata, (", ", ": ") if spaced else (",", ":"))
+
+    usual, strict = both_ways(header + b"   ")
+
+    assert usual == strict
+    assert usual is not None or "__metadata__" in tensors
+
+
+@examples(600)
+@given(headers, st.booleans(), mutations, st.integers(0, 3))
+def test_what_is_not_quite_json_is_never_read_entry_by_entry(tensors, described, changes, kind):
+    content = bytearray(spelled(tensors, {"k": "v"} if described else None, (",", ":")))
+    for where, value in changes[:2]:
+        place = where % max(1, len(content))
+        some = b'{}[]":,0123456789.- \\eE\0'[value % 24]
+        match kind:
+            case 0:
+                content[place : place + 1] = bytes([some])
+            case 1:
+                content.insert(place, some)
+            case 2:  # an entry twice, a bracket too many
+                content[place:place] = content[place : place + value]
+            case _:
+                del content[place : place + value % 5]
+    usual, strict = both_ways(bytes(content))
+
+    assert usual is None or usual == strict
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"a":%b,"a":%b}' % (FIRST, SECOND),
+        b'{"a":%b"b":%b}' % (FIRST, SECOND),
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,01]}}',
+        b'{"a":{"dtype":"U8","shape":[01],"data_offsets":[0,1]}}',
+        b'{"a":{"dtype":"U8","shape":[1,],"data_offsets":[0,1]}}',
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}',
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}}',
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
+        b'{"\xff":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}',
+        b'{"__metadata__":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}',
+        b'{"__metadata__":{"a":1}}',
+        b'{"__metadata__":{"a":"1","a":"2"}}',
+    ],
+)
+def test_the_quick_reader_takes_nothing_that_the_strict_one_refuses(header):
+    assert both_ways(header) == (None, None)
 
 
 @pytest.mark.slow

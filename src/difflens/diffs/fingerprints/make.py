@@ -81,14 +81,14 @@ def _parts(
     source: TensorSource, infos: Iterable[TensorInfo], engine: Engine, progress: Progress | None
 ) -> Iterator[_Part]:
     batches = _batches(source, infos, engine.task_bytes)
-    for batch, size in engine.run(_look_at_all, batches, remote=is_remote(source)):
+    for parts_made, size in engine.run(_look_at_all, batches, remote=is_remote(source)):
         if progress:
             progress(size)
-        yield from batch
+        yield from parts_made
 
 
 def _batches(source: TensorSource, infos: Iterable[TensorInfo], wanted: int) -> Iterator[Batch]:
-    """Yield tasks: many small tensors, or a part of a large one."""
+    """Put chunks together that read as many bytes as are wanted of a task."""
     batch: list[Chunk] = []
     size = 0
     for info in infos:
@@ -106,8 +106,7 @@ def _batches(source: TensorSource, infos: Iterable[TensorInfo], wanted: int) -> 
 
 def _look_at_all(batch: Batch) -> tuple[list[_Part], int]:
     """Look at the chunks of one task; also return how many bytes that took."""
-    chunks = batch.ahead(batch.chunks, Chunk.extents)
-    return [_look(chunk) for chunk in chunks], batch.size_bytes
+    return [_look(chunk) for chunk in batch.ahead(batch.chunks, Chunk.extents)], batch.size_bytes
 
 
 def _look(chunk: Chunk) -> _Part:
@@ -121,6 +120,7 @@ def _look(chunk: Chunk) -> _Part:
         if dtype not in OPAQUE:
             scan(data, data, dtype, dtype, 0.0, state)
             add_elements(data, dtype, start * width, sums)
+    del sums[8 * sketched(side.info) :]  # small tensors need few, and there may be many of them
     return _Part(leaves.digests(), state, sums)
 
 

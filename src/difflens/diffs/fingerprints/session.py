@@ -43,6 +43,9 @@ class FingerprintSession:
         self.shape_only = shape_only
         self._engine = engine
 
+    def keep_bytes(self) -> None:
+        """Do nothing: no analysis will read what a fingerprint does not hold."""
+
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Compare the pairs, and yield their deltas in order."""
         if self.shape_only:
@@ -60,6 +63,8 @@ class FingerprintSession:
 
     @cached_property
     def _fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
+        if self.progress:
+            self.progress.stage("", self._left.unread_bytes + self._right.unread_bytes)
         try:
             left = self._left.read(self._engine, self.progress)
             return left, self._right.read(self._engine, self.progress)

@@ -37,6 +37,7 @@ class Recorded:
         self.metadata = self.fingerprint.metadata
         self.tensors: Mapping[str, TensorInfo] = self.fingerprint.infos
         self.warnings: list[str] = []
+        self.unread_bytes = 0
 
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:  # noqa: ARG002
         """Return what was read."""
@@ -75,11 +76,14 @@ class Unread:
         self.info = describe(self.path, self.weights, checkpoint.state_infos)
         self.tensors = self.weights.tensors
         self.warnings = self.weights.warnings
+        self.unread_bytes = self.info.size_bytes
 
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:
         """Read every byte, and make the fingerprint."""
         place = self._place
         path, identity = (full_path(place), identity_of(place)) if place else (self.path, "")
+        if not path.isprintable():  # bytes that are no text: the file could not be found again
+            path, identity = visible(path), ""
         made = fingerprint_tensors(self.weights, self.tensors.values(), engine, progress)
         tensors = {each.info.name: each for each in made}
         self.confirm()

@@ -44,7 +44,7 @@ def diff(left: Model, right: Model, *, exact: bool = False, **options: Any) -> D
 def _diff_fingerprints(
     left: Side,
     right: Side,
-    engine: Engine,
+    work: Engine,
     *,
     match: str = "auto",
     path: str | None = None,
@@ -66,7 +66,7 @@ def _diff_fingerprints(
     return Diff(
         left.info,
         right.info,
-        FingerprintSession(left, right, pairing, engine, shape_only=shape_only),
+        FingerprintSession(left, right, pairing, work, shape_only=shape_only),
         metadata=compare_settings(*about),
         described={"left": about[0], "right": about[1]},
     )

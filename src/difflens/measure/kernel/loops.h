@@ -2,7 +2,7 @@
 
    The including file defines TARGET (the function attribute), LANES (doubles in
    a vector), SET (a name) and, where the compiler's own choice is poor, the
-   operations WIDEN, FMA, LARGER and LOAD_F16.
+   operations WIDEN, FMA, LARGER, FLOATS_OF_F16 and LOAD_BF16.
 
    Why not one loop over decoded doubles for every type: storing and reloading
    the doubles costs a third of the time, so the four float types that models
@@ -165,38 +165,32 @@ INLINE vd NAME(load_f32)(const uint8_t *p)
     return WIDEN(x);
 }
 
-#ifndef LOAD_BF16
 /* BF16 is the upper half of F32. */
 INLINE vd NAME(load_bf16)(const uint8_t *p)
 {
+#ifdef LOAD_BF16
+    return LOAD_BF16(p);
+#else
     vh x;
     memcpy(&x, p, sizeof x);
     vu wide = __builtin_convertvector(x, vu) << 16;
     return WIDEN((vf)wide);
-}
-#else
-INLINE vd NAME(load_bf16)(const uint8_t *p)
-{
-    return LOAD_BF16(p);
-}
 #endif
+}
 
-#ifndef LOAD_F16
 /* Only finite values come here: the all-ones exponent needs no care. */
 INLINE vd NAME(load_f16)(const uint8_t *p)
 {
+#ifdef FLOATS_OF_F16
+    return WIDEN(FLOATS_OF_F16(p));
+#else
     vh x;
     memcpy(&x, p, sizeof x);
     vq wide = __builtin_convertvector(x, vq);
     vq bits = (wide >> 15) << 63 | (wide & 0x7fff) << 42;
     return (vd)bits * 0x1p1008;
-}
-#else
-INLINE vd NAME(load_f16)(const uint8_t *p)
-{
-    return LOAD_F16(p);
-}
 #endif
+}
 
 struct NAME(lanes) {
     vd s1[SIDES], s2[SIDES], s3[SIDES], s4[SIDES], magnitude[SIDES];

@@ -1,5 +1,5 @@
 /* The loops for x86-64 processors with AVX-512, where GCC's own choices cost a third:
-   it widens floats in halves, counts in vectors instead of masks, finds the higher of two by a
+   it widens floats in halves, makes masks where none are needed, finds the higher of two by a
    mask and a move, and unpacks BF16 the long way. */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,7 +18,7 @@
 #define SUM_LANES(x) _mm512_reduce_add_ps((__m512)(x))
 #define COUNT_LANES(x) _mm512_reduce_add_epi32((__m512i)(x))
 #define HIGHEST_LANE(x) _mm512_reduce_max_epi32((__m512i)(x))
-#define LOAD_F16(p) WIDEN(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
+#define FLOATS_OF_F16(p) (vf) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
 
 
 /* BF16 is the upper half of F32: each half of the vector has all eight, and moves its own four to
@@ -30,79 +30,83 @@
     WIDEN(_mm256_shuffle_epi8(                                                                   \
         _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(p))), SPREAD_BF16))
 
-/* One step of a tally, over the elements that are live. Few blocks hold zeros, so these may take
-   longer: a mask that is counted costs three instructions, one that is added to a vector one. */
+/* One step of a tally, over the elements that are live. Counts stay in vectors: a mask that is
+   counted on its own costs three instructions. */
 #define TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, live)                                 \
     do {                                                                                         \
         __m512i a = _mm512_maskz_loadu_##INTEGER(live, left + i * WIDTH);                        \
         __m512i b = _mm512_maskz_loadu_##INTEGER(live, right + i * WIDTH);                       \
+        __m512i other = _mm512_xor_si512(a, b);                                                  \
         least_a = _mm512_mask_min_##INTEGER(least_a, live, least_a, a);                          \
         least_b = _mm512_mask_min_##INTEGER(least_b, live, least_b, b);                          \
         most_a = _mm512_mask_max_##INTEGER(most_a, live, most_a, a);                             \
         most_b = _mm512_mask_max_##INTEGER(most_b, live, most_b, b);                             \
-        top_a = _mm512_max_##UNSIGNED_INTEGER(top_a, a);                                         \
-        top_b = _mm512_max_##UNSIGNED_INTEGER(top_b, b);                                         \
+        far_a = _mm512_max_##UNSIGNED_INTEGER(far_a, a);                                     \
+        far_b = _mm512_max_##UNSIGNED_INTEGER(far_b, b);                                     \
         MASK a_zero = _mm512_mask_testn_##INTEGER##_mask(live, a, magnitude);                    \
         MASK b_zero = _mm512_mask_testn_##INTEGER##_mask(live, b, magnitude);                    \
-        MASK other_sign = _mm512_mov##INTEGER##_mask(_mm512_xor_si512(a, b));                    \
-        MASK same = _mm512_mask_cmpeq_##INTEGER##_mask(live, a, b);                              \
-        if (a_zero | b_zero) {                                                                   \
-            zeros_a += _mm_popcnt_u64(a_zero);                                                   \
-            zeros_b += _mm_popcnt_u64(b_zero);                                                   \
-            zero_sign += _mm_popcnt_u64((MASK)(other_sign & a_zero & b_zero));                   \
-            other_sign &= (MASK)~(a_zero | b_zero);                                              \
-        }                                                                                        \
+        MASK both_zero = _mm512_mask_testn_##INTEGER##_mask(a_zero, b, magnitude);               \
+        MASK same = _mm512_mask_testn_##INTEGER##_mask(live, other, other);                      \
+        MASK signs = _mm512_mov##INTEGER##_mask(other);                                          \
+        MASK unlike = both_zero & signs, flip = signs & (MASK)~(a_zero | b_zero);                \
+        zeros_a = _mm512_mask_add_##INTEGER(zeros_a, a_zero, zeros_a, one);                      \
+        zeros_b = _mm512_mask_add_##INTEGER(zeros_b, b_zero, zeros_b, one);                      \
         equal = _mm512_mask_add_##INTEGER(equal, same, equal, one);                              \
-        flips = _mm512_mask_add_##INTEGER(flips, other_sign, flips, one);                        \
+        zero_sign = _mm512_mask_add_##INTEGER(zero_sign, unlike, zero_sign, one);                \
+        flips = _mm512_mask_add_##INTEGER(flips, flip, flips, one);                              \
     } while (0)
 
 /* Among the bits of one sign-and-magnitude type the largest negative number is the smallest
    integer, and the smallest number the largest unsigned one: no bits need be turned round. */
-#define MASKED_TALLY(NAME_, WIDTH, MASK, SIGNED, UNSIGNED, INTEGER, UNSIGNED_INTEGER)            \
+#define TALLY_WITH_MASKS(NAME_, WIDTH, MASK, SIGNED, UNSIGNED, INTEGER, UNSIGNED_INTEGER)        \
     TARGET static void NAME(NAME_)(const uint8_t *left, const uint8_t *right, size_t n,          \
                                    struct tally *out)                                            \
     {                                                                                            \
         enum { STEP = 64 / WIDTH };                                                              \
         const SIGNED rest = (SIGNED)(((uint64_t)1 << (WIDTH * 8 - 1)) - 1);                      \
-        const __m512i magnitude = _mm512_set1_##INTEGER(rest), one = _mm512_set1_##INTEGER(1);   \
-        __m512i least_a = magnitude, most_a = _mm512_set1_##INTEGER((SIGNED)~rest);              \
-        __m512i least_b = least_a, most_b = most_a, top_a = _mm512_setzero_si512();              \
-        __m512i top_b = top_a, equal = top_a, flips = top_a;                                     \
-        int64_t zeros_a = 0, zeros_b = 0, zero_sign = 0;                                         \
+        const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_##INTEGER(1);             \
+        const __m512i magnitude = _mm512_set1_##INTEGER(rest);                                   \
+        __m512i least_a = magnitude, least_b = magnitude, far_a = zero, far_b = zero;        \
+        __m512i most_a = _mm512_set1_##INTEGER((SIGNED)~rest), most_b = most_a, equal = zero;    \
+        __m512i zeros_a = zero, zeros_b = zero, zero_sign = zero, flips = zero;                  \
         size_t i = 0;                                                                            \
         for (; i + STEP <= n; i += STEP)                                                         \
             TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER, (MASK)~(MASK)0);                  \
         if (i < n)                                                                               \
             TALLY_STEP(WIDTH, MASK, INTEGER, UNSIGNED_INTEGER,                                   \
                        (MASK)(((uint64_t)1 << (n - i)) - 1));                                    \
-        *out = (struct tally){.zeros = {zeros_a, zeros_b}, .zero_sign = zero_sign};              \
         SIGNED least[SIDES][STEP], most[SIDES][STEP];                                            \
-        UNSIGNED top[SIDES][STEP], counts[2][STEP];                                              \
+        UNSIGNED far[SIDES][STEP], counts[5][STEP];                                            \
         memcpy(least[LEFT], &least_a, 64), memcpy(least[RIGHT], &least_b, 64);                   \
         memcpy(most[LEFT], &most_a, 64), memcpy(most[RIGHT], &most_b, 64);                       \
-        memcpy(top[LEFT], &top_a, 64), memcpy(top[RIGHT], &top_b, 64);                           \
-        memcpy(counts[0], &equal, 64), memcpy(counts[1], &flips, 64);                            \
-        for (size_t k = 0; k < STEP; k++) {                                                      \
-            out->bit_equal += (int64_t)counts[0][k];                                             \
-            out->sign_flips += (int64_t)counts[1][k];                                            \
-        }                                                                                        \
+        memcpy(far[LEFT], &far_a, 64), memcpy(far[RIGHT], &far_b, 64);                   \
+        memcpy(counts[0], &zeros_a, 64), memcpy(counts[1], &zeros_b, 64);                        \
+        memcpy(counts[2], &equal, 64), memcpy(counts[3], &zero_sign, 64);                        \
+        memcpy(counts[4], &flips, 64);                                                           \
+        *out = (struct tally){0};                                                                \
         for (int side = LEFT; side < SIDES; side++) {                                            \
             SIGNED low = rest, high = (SIGNED)~rest;                                             \
-            UNSIGNED above = 0;                                                                  \
+            UNSIGNED farthest = 0;                                                               \
             for (size_t k = 0; k < STEP; k++) {                                                  \
                 low = least[side][k] < low ? least[side][k] : low;                               \
                 high = most[side][k] > high ? most[side][k] : high;                              \
-                above = top[side][k] > above ? top[side][k] : above;                             \
+                farthest = far[side][k] > farthest ? far[side][k] : farthest;                \
+                out->zeros[side] += (int64_t)counts[side][k];                                    \
             }                                                                                    \
-            out->low[side] = low < 0 ? (SIGNED)(above ^ rest) : low;                             \
+            out->low[side] = low < 0 ? (SIGNED)(farthest ^ rest) : low;                          \
             out->high[side] = high < 0 ? (SIGNED)(low ^ rest) : high;                            \
+        }                                                                                        \
+        for (size_t k = 0; k < STEP; k++) {                                                      \
+            out->bit_equal += (int64_t)counts[2][k];                                             \
+            out->zero_sign += (int64_t)counts[3][k];                                             \
+            out->sign_flips += (int64_t)counts[4][k];                                            \
         }                                                                                        \
     }
 
 #define OWN_TALLIES                                                                              \
-    MASKED_TALLY(tally_16, 2, __mmask32, int16_t, uint16_t, epi16, epu16)                        \
-    MASKED_TALLY(tally_32, 4, __mmask16, int32_t, uint32_t, epi32, epu32)                        \
-    MASKED_TALLY(tally_64, 8, __mmask8, int64_t, uint64_t, epi64, epu64)
+    TALLY_WITH_MASKS(tally_16, 2, __mmask32, int16_t, uint16_t, epi16, epu16)                    \
+    TALLY_WITH_MASKS(tally_32, 4, __mmask16, int32_t, uint32_t, epi32, epu32)                    \
+    TALLY_WITH_MASKS(tally_64, 8, __mmask8, int64_t, uint64_t, epi64, epu64)
 
 #include "loops.h"
 #else

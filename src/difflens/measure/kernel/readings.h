@@ -186,10 +186,14 @@ INLINE const float *NAME(as_floats)(enum dtype type, const uint8_t *bytes, size_
     if (most >= 0x7c00) return NULL;
     size_t whole = n - n % LANES;
     for (size_t i = 0; i < whole; i += LANES) {
+#ifdef FLOATS_OF_F16
+        vf some = FLOATS_OF_F16(bytes + 2 * i);
+#else
         vf some = __builtin_convertvector(NAME(load_f16)(bytes + 2 * i), vf);
+#endif
         memcpy(room + i, &some, sizeof some);
     }
-    double rest[LANES];
+    double rest[LANES] = {0};
     NAME(decode)(F16, bytes + 2 * whole, n - whole, rest);
     for (size_t i = whole; i < n; i++) room[i] = (float)rest[i - whole];
     return room;

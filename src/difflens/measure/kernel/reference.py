@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from difflens.core.dtypes import ROUNDING
 
 from .layout import BLOCK, COUNTS, FIELDS, STATE, VALUES
+from .moments import Figures, Flags, Floats, add, add_up, centred, mean_of, pivot_near, powers
 
 # Parts of this kernel, in a file of their own.
 from .readings import are_as_read, bytes_of, read, read_gradients, read_weights  # noqa: F401
@@ -39,13 +40,8 @@ NAME = "numpy"
 
 _Bytes = bytes | bytearray | memoryview
 _Codes = NDArray[np.unsignedinteger[Any]]  # encoded elements, one per item
-_Floats = NDArray[np.float64]
-_Flags = NDArray[np.bool_]
-_Figures = dict[str, Any]  # a state by the names of its fields
 
 _SMALL_BLOCK = 1024
-_LANES = 8
-_FEW = 512  # elements whose mean is the first pivot
 _PIECE = 1 << 16  # elements read at a time; even, so that no F4 byte is cut
 
 # NumPy's names of the types that it has itself: F32 is "<f4".
@@ -57,12 +53,12 @@ _VIEWS = {
 _VIEWS["C64"] = "<f4"
 
 
-def _table(dtype: Any, codes: int = 256) -> _Floats:
-    table: _Floats = np.arange(codes, dtype=np.uint8).view(dtype).astype(np.float64)
+def _table(dtype: Any, codes: int = 256) -> Floats:
+    table: Floats = np.arange(codes, dtype=np.uint8).view(dtype).astype(np.float64)
     return table
 
 
-_TABLES: dict[str, _Floats] = {
+_TABLES: dict[str, Floats] = {
     "F8_E4M3": _table(ml_dtypes.float8_e4m3fn),
     "F8_E5M2": _table(ml_dtypes.float8_e5m2),
     "F8_E4M3FNUZ": _table(ml_dtypes.float8_e4m3fnuz),
@@ -82,9 +78,6 @@ _BITS = {
 
 _WIDE = frozenset({"I64", "U64"})  # two of them may differ where their floats do not
 _EXACT = 2.0**53  # integers below are floats
-
-_MOMENTS = ("min", "max", "mean", "m2", "m3", "m4", "abs_sum")
-_ADDED = (*(name for name in COUNTS if name != "max_abs_at"), "abs_sum", "square_sum")
 
 
 def scan(  # noqa: PLR0917 - both kernels are called by position
@@ -108,18 +101,18 @@ def scan(  # noqa: PLR0917 - both kernels are called by position
         for block in _cut(run, total, BLOCK):
             sums = _sum_together(block, total)
             if sums:
-                _add(total, _count(block, epsilon) | sums)
+                add(total, _count(block, epsilon) | sums)
                 continue
             for small in _cut(block, total, _SMALL_BLOCK):
                 sums = _sum_together(small, total) or _sum_apart(small)
-                _add(total, _count(small, epsilon) | sums)
+                add(total, _count(small, epsilon) | sums)
     _pack(total, state)
 
 
 def merge(state: bytearray, other: _Bytes) -> None:
     """Add the state of the elements that follow."""
     total = _unpack(state)
-    _add(total, _unpack(other))
+    add(total, _unpack(other))
     _pack(total, state)
 
 
@@ -132,13 +125,13 @@ def same_bytes(left: _Bytes, right: _Bytes) -> bool:
     return np.array_equal(np.frombuffer(left, np.uint8), np.frombuffer(right, np.uint8))
 
 
-def _unpack(state: _Bytes) -> _Figures:
+def _unpack(state: _Bytes) -> Figures:
     if len(state) != STATE.size:
         raise ValueError(f"a state takes {STATE.size} bytes, not {len(state)}")
     return dict(zip(FIELDS, STATE.unpack(state), strict=True))
 
 
-def _pack(figures: _Figures, state: bytearray) -> None:
+def _pack(figures: Figures, state: bytearray) -> None:
     STATE.pack_into(
         state,
         0,
@@ -160,17 +153,17 @@ def _codes(buffer: _Bytes, dtype: str) -> _Codes:
     return encoded.view(f"<u{size}")
 
 
-def decode(buffer: _Bytes, dtype: str) -> _Floats:
+def decode(buffer: _Bytes, dtype: str) -> Floats:
     """Return the numbers that encoded elements stand for."""
     return _decode(_codes(buffer, dtype), dtype)
 
 
-def _decode(codes: _Codes, dtype: str) -> _Floats:
+def _decode(codes: _Codes, dtype: str) -> Floats:
     if dtype in _TABLES:
         return _TABLES[dtype][codes]
     if dtype == "BF16":
         codes, dtype = codes.astype("<u4") << np.uint32(16), "F32"  # BF16 is the upper half of F32
-    values: _Floats = codes.view(_VIEWS[dtype]).astype(np.float64)
+    values: Floats = codes.view(_VIEWS[dtype]).astype(np.float64)
     return values
 
 
@@ -186,27 +179,27 @@ class _Run:
         self.wide = self.same_dtype and left_dtype in _WIDE
 
     @cached_property
-    def left(self) -> _Floats:
+    def left(self) -> Floats:
         return _decode(self.left_codes, self.left_dtype)
 
     @cached_property
-    def right(self) -> _Floats:
+    def right(self) -> Floats:
         return _decode(self.right_codes, self.right_dtype)
 
     @cached_property
-    def finite(self) -> _Flags:
-        flags: _Flags = np.isfinite(self.left) & np.isfinite(self.right)
+    def finite(self) -> Flags:
+        flags: Flags = np.isfinite(self.left) & np.isfinite(self.right)
         return flags
 
     @cached_property
-    def distance(self) -> _Floats:
+    def distance(self) -> Floats:
         if self.wide:
             return _wide_distance(self.left_codes, self.right_codes, self.left_dtype)
-        distance: _Floats = abs(self.right - self.left)
+        distance: Floats = abs(self.right - self.left)
         return distance
 
 
-def _cut(run: _Run, total: _Figures, size: int) -> Iterator[_Run]:
+def _cut(run: _Run, total: Figures, size: int) -> Iterator[_Run]:
     """Yield blocks that end at multiples of a size; the total is to grow by each."""
     start, count = 0, len(run.left_codes)
     while start < count:
@@ -216,7 +209,7 @@ def _cut(run: _Run, total: _Figures, size: int) -> Iterator[_Run]:
         start = stop
 
 
-def _count(run: _Run, epsilon: float) -> _Figures:
+def _count(run: _Run, epsilon: float) -> Figures:
     """Count and find what no rounding touches."""
     left, right, finite = run.left, run.right, run.finite
     both_nan = np.isnan(left) & np.isnan(right)
@@ -250,14 +243,14 @@ def _count(run: _Run, epsilon: float) -> _Figures:
     }
 
 
-def _wide_distance(left: _Codes, right: _Codes, dtype: str) -> _Floats:
+def _wide_distance(left: _Codes, right: _Codes, dtype: str) -> Floats:
     """Subtract 64-bit integers before they become floats: the larger minus the smaller fits U64."""
     view = _VIEWS[dtype]
     right_is_larger = right.view(view) > left.view(view)
     return np.where(right_is_larger, right - left, left - right).astype(np.float64)
 
 
-def _half_ulp(smaller: _Floats, left_dtype: str, right_dtype: str) -> _Floats:
+def _half_ulp(smaller: Floats, left_dtype: str, right_dtype: str) -> Floats:
     """Halve the unit in the last place of the format that is coarser at this magnitude."""
     exponent = np.where(smaller == 0, -1100, np.frexp(smaller)[1] - 1)
     half = np.zeros_like(smaller)
@@ -267,7 +260,7 @@ def _half_ulp(smaller: _Floats, left_dtype: str, right_dtype: str) -> _Floats:
     return half
 
 
-def _count_side(side: str, values: _Floats, codes: _Codes, dtype: str) -> _Figures:
+def _count_side(side: str, values: Floats, codes: _Codes, dtype: str) -> Figures:
     nan, infinite = np.isnan(values), np.isinf(values)
     finite = values[~(nan | infinite)]
     return {
@@ -281,7 +274,7 @@ def _count_side(side: str, values: _Floats, codes: _Codes, dtype: str) -> _Figur
     }
 
 
-def _sum_together(run: _Run, total: _Figures) -> _Figures | None:
+def _sum_together(run: _Run, total: Figures) -> Figures | None:
     """Sum both sides and the pairs of a block at once, about pivots near the means so far.
 
     None where a value is lost: one that is not finite or too wide, or sums that overflow.
@@ -290,32 +283,32 @@ def _sum_together(run: _Run, total: _Figures) -> _Figures | None:
         return None
     if run.wide and max(abs(run.left).max(), abs(run.right).max()) >= _EXACT:
         return None
-    pivots = _pivot(total, "left", run.left), _pivot(total, "right", run.right)
+    pivots = pivot_near(total, "left", run.left), pivot_near(total, "right", run.right)
     sides, paired = _sum_pairs(run, pivots)
     lost = not all(math.isfinite(sides[f"{side}_abs_sum"]) for side in ("left", "right"))
     return None if lost else sides | paired
 
 
-def _sum_apart(run: _Run) -> _Figures:
+def _sum_apart(run: _Run) -> Figures:
     """Sum a block's finite values of each side, and its finite pairs, about means of their own."""
-    figures: _Figures = {}
+    figures: Figures = {}
     for side, values in (("left", run.left), ("right", run.right)):
         kept = np.isfinite(values)
-        pivot = _mean(values, kept)
-        sums = _add_up(*_powers(values, pivot), kept=kept)
-        figures |= _centred(side, sums, int(np.count_nonzero(kept)), pivot)
-    pivots = _mean(run.left, run.finite), _mean(run.right, run.finite)
+        pivot = mean_of(values, kept)
+        sums = add_up(*powers(values, pivot), kept=kept)
+        figures |= centred(side, sums, int(np.count_nonzero(kept)), pivot)
+    pivots = mean_of(run.left, run.finite), mean_of(run.right, run.finite)
     return figures | _sum_pairs(run, pivots, kept=run.finite)[1]
 
 
 def _sum_pairs(
-    run: _Run, pivots: tuple[float, float], kept: _Flags | None = None
-) -> tuple[_Figures, _Figures]:
+    run: _Run, pivots: tuple[float, float], kept: Flags | None = None
+) -> tuple[Figures, Figures]:
     """Return the moments of both sides of the pairs, and how they go together."""
     left, right = run.left - pivots[0], run.right - pivots[1]
-    *sums, cross, abs_sum, square_sum = _add_up(
-        *_powers(run.left, pivots[0]),
-        *_powers(run.right, pivots[1]),
+    *sums, cross, abs_sum, square_sum = add_up(
+        *powers(run.left, pivots[0]),
+        *powers(run.right, pivots[1]),
         left * right,
         run.distance,
         run.distance * run.distance,
@@ -323,8 +316,8 @@ def _sum_pairs(
     )
     count = len(run.left) if kept is None else int(np.count_nonzero(kept))
     sides = {
-        **_centred("left", sums[:5], count, pivots[0]),
-        **_centred("right", sums[5:], count, pivots[1]),
+        **centred("left", sums[:5], count, pivots[0]),
+        **centred("right", sums[5:], count, pivots[1]),
     }
     return sides, {
         "pair_left_mean": sides["left_mean"],
@@ -335,138 +328,6 @@ def _sum_pairs(
         "abs_sum": abs_sum,
         "square_sum": square_sum,
     }
-
-
-def _pivot(total: _Figures, side: str, values: _Floats) -> float:
-    """Choose where to sum about: the mean so far, or of the first few; 0 where it is small."""
-    if total["pairs"]:
-        mean, m2 = total[f"pair_{side}_mean"], total[f"pair_{side}_m2"]
-        return _unless_small(mean, m2, float(total["pairs"]))
-    few = values[:_FEW]
-    mean = _mean(few, np.isfinite(few))
-    (m2,) = _add_up((few - mean) * (few - mean))
-    return _unless_small(mean, m2, float(len(few))) if math.isfinite(mean) else 0.0
-
-
-def _unless_small(mean: float, m2: float, count: float) -> float:
-    """Summing about zero loses nothing where the mean is small beside the spread."""
-    return 0.0 if count * mean * mean <= 4 * m2 else mean
-
-
-def _mean(values: _Floats, kept: _Flags) -> float:
-    """Return the mean of what is kept, held between its extremes: that of a constant is exact."""
-    some = values[kept]
-    if not some.size:
-        return 0.0
-    (total,) = _add_up(values, kept=kept)
-    mean, low, high = total / some.size, float(some.min()), float(some.max())
-    return low if mean < low else min(mean, high)
-
-
-def _powers(values: _Floats, pivot: float) -> list[_Floats]:
-    x = values - pivot
-    square = x * x
-    return [x, square, square * x, square * square, abs(values)]
-
-
-def _add_up(*terms: _Floats, kept: _Flags | None = None) -> list[float]:
-    """Sum arrays: rows of lanes one after another, then the lanes."""
-    count = len(terms[0])
-    rows = -(-count // _LANES)
-    table = np.zeros((rows * _LANES, len(terms)))
-    for column, term in enumerate(terms):
-        table[:count, column] = term if kept is None else np.where(kept, term, 0.0)
-    sums = np.zeros(len(terms))
-    # NumPy adds up rows in their order; only within a row would it add by pairs.
-    for lane in np.add.reduce(table.reshape(rows, _LANES, len(terms)), axis=0):
-        sums += lane
-    return sums.tolist()
-
-
-def _centred(side: str, sums: list[float], count: int, pivot: float) -> dict[str, float]:
-    """Turn sums of powers about a pivot into moments about the mean."""
-    names = [f"{side}_{name}" for name in _MOMENTS[2:]]
-    if not count:
-        return dict.fromkeys(names, 0.0)
-    s1, s2, s3, s4, abs_sum = sums
-    shift = s1 / count
-    square = shift * shift
-    m2 = s2 - count * square
-    m3 = s3 - 3 * shift * s2 + 2 * count * square * shift
-    m4 = s4 - 4 * shift * s3 + 6 * square * s2 - 3 * count * square * square
-    m2, m4 = (0.0 if even < 0 else even for even in (m2, m4))
-    return dict(zip(names, (pivot + shift, m2, m3, m4, abs_sum), strict=True))
-
-
-def _add(total: _Figures, later: _Figures) -> None:
-    """Add the figures of the elements that follow."""
-    for side in ("left", "right"):
-        _add_side(side, total, later)
-    _add_paired(total, later)
-    if later["max_abs"] > total["max_abs"]:
-        total["max_abs"] = later["max_abs"]
-        total["max_abs_at"] = total["count"] + later["max_abs_at"]
-    for name in _ADDED:
-        total[name] += later[name]
-
-
-def _finite(figures: _Figures, side: str) -> int:
-    lost = ("nan", "positive_infinite", "negative_infinite")
-    return int(figures["count"] - sum(figures[f"{side}_{name}"] for name in lost))
-
-
-def _add_side(side: str, total: _Figures, later: _Figures) -> None:
-    """Join the moments of one side, for n = n₁ + n₂, δ = μ₂ - μ₁.
-
-    μ = μ₁ + n₂δ/n
-    M₂ = M₂₁ + M₂₂ + n₁n₂δ²/n
-    M₃ = M₃₁ + M₃₂ + n₁n₂(n₁ - n₂)δ³/n² + 3(n₁M₂₂ - n₂M₂₁)δ/n
-    M₄ = M₄₁ + M₄₂ + n₁n₂(n₁² - n₁n₂ + n₂²)δ⁴/n³ + 6(n₁²M₂₂ + n₂²M₂₁)δ²/n² + 4(n₁M₃₂ - n₂M₃₁)δ/n
-    """
-    names = [f"{side}_{name}" for name in _MOMENTS]
-    n1, n2 = float(_finite(total, side)), float(_finite(later, side))
-    if not n2:
-        return
-    if not n1:
-        total.update({name: later[name] for name in names})
-        return
-    low, high, mean, m2, m3, m4, abs_sum = (total[name] for name in names)
-    later_low, later_high, later_mean, k2, k3, k4, later_abs_sum = (later[name] for name in names)
-    delta = later_mean - mean
-    step = delta / (n1 + n2)
-    cross = n1 * n2 * delta * step
-    joined = (
-        min(low, later_low),
-        max(high, later_high),
-        mean + n2 * step,
-        m2 + (k2 + cross),
-        m3 + (k3 + cross * step * (n1 - n2) + 3 * step * (n1 * k2 - n2 * m2)),
-        m4
-        + (
-            k4
-            + cross * step * step * (n1 * n1 - n1 * n2 + n2 * n2)
-            + 6 * step * step * (n1 * n1 * k2 + n2 * n2 * m2)
-            + 4 * step * (n1 * k3 - n2 * m3)
-        ),
-        abs_sum + later_abs_sum,
-    )
-    total.update(zip(names, joined, strict=True))
-
-
-def _add_paired(total: _Figures, later: _Figures) -> None:
-    """Join the paired moments; C = C₁ + C₂ + n₁n₂δₗδᵣ/n."""
-    n1, n2 = float(total["pairs"]), float(later["pairs"])
-    if not n2:
-        return
-    weight = n1 * n2 / (n1 + n2)
-    left = later["pair_left_mean"] - total["pair_left_mean"]
-    right = later["pair_right_mean"] - total["pair_right_mean"]
-    total["pair_left_m2"] += later["pair_left_m2"] + weight * left * left
-    total["pair_right_m2"] += later["pair_right_m2"] + weight * right * right
-    total["comoment"] += later["comoment"] + weight * left * right
-    for side, delta in (("left", left), ("right", right)):
-        name = f"pair_{side}_mean"
-        total[name] = total[name] + delta * (n2 / (n1 + n2)) if n1 else later[name]
 
 
 def scan_files(  # noqa: PLR0917  the compiled one takes them by position

@@ -17,7 +17,7 @@ from difflens.core.records import SCHEMA_VERSION, Report, View
 from ..report.rows import finite, spelled
 from . import renderer
 
-_AT_ONCE = 1024  # records
+_AT_ONCE = 256  # records
 _FIRST = ("schema_version", "difflens")
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
