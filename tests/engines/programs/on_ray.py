@@ -19,6 +19,10 @@ import numpy as np
 import ray
 from safetensors.numpy import save_file
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from storage.servers.files import Link, serve_files
+
+from difflens.core.addresses import ALLOW_HTTP
 from difflens.core.errors import DifflensError
 from difflens.diffs import story
 from difflens.engines import ray as subject
@@ -80,6 +84,13 @@ def results():
     ways |= {f"ray {count}": {"threads": count, "engine": "ray"} for count in (1, 2, 4)}
     same = {name: document(*paths(), **way) == plain for name, way in ways.items()}
     sharded = story.report(story.diff(paths()[0], str(FOLDER / "shards"), engine="ray")).tensors
+    with serve_files(FOLDER, Link(0.01)) as server:
+        urls = [f"{server.url}/{side}.safetensors" for side in ("left", "right")]
+        elsewhere = story.report(story.diff(*urls, engine="ray", limits={ALLOW_HTTP: 1})).tensors
+        same["http"] = elsewhere == story.report(story.diff(*paths())).tensors
+        asked = server.ask("counts")["bytes"]
+    size = sum(os.path.getsize(path) for path in paths())
+    same["http, once"] = asked <= 1.02 * size + (1 << 20)
     few = [str(FOLDER / f"few-{side}.safetensors") for side in ("left", "right")]
     names = ("spectral-analysis", "anomaly-detection")
     there = document(*few, names=names, engine="ray")
