@@ -151,5 +151,8 @@ def test_removed_and_replaced_versions_are_not_found(difflens, store, tmp_path):
 
 
 def test_bad_inputs_are_one_line(difflens, store, tmp_path):
+    difflens("fingerprint", store, "-o", "q.fingerprint")
+    add = difflens("snapshot", "add", "x", "--version", "1", "--weights", "q.fingerprint")
+    assert_refused(add, "--weights names a fingerprint")
     assert_refused(difflens("find", tmp_path / "absent.safetensors"), "no such file")
     assert_refused(difflens("find", store, "--store", "nowhere.db"), "there is no store")

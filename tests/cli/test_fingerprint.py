@@ -148,6 +148,9 @@ def test_bad_inputs_are_one_line(difflens, models, tmp_path):
     assert_refused(difflens("bad.fingerprint", models[0]), "the fingerprint is damaged")
     assert_refused(difflens("fingerprint", models[0], "-o", "no/such/folder/m.fingerprint"))
     assert_refused(difflens("fingerprint", models[0], "-o", tmp_path), "it is a folder")
+    before = models[0].read_bytes()
+    assert_refused(difflens("fingerprint", models[0], "-o", models[0].name), "the model itself")
+    assert models[0].read_bytes() == before
 
 
 def test_without_blake3_there_is_one_line_and_no_file(difflens, models, tmp_path, monkeypatch):

@@ -362,7 +362,7 @@ def test_models_of_lfs_that_were_not_fetched_are_said_to_be_so(
     assert git("log", "-p", "-1").count("Git LFS has not fetched") == 2
     refused = difflens("diff", "HEAD~1", "HEAD", "--", NAME)
     assert (refused.code, refused.out) == (2, "")
-    assert f"{NAME}: Git LFS has not fetched its bytes" in refused.err
+    assert refused.err.startswith(f"difflens: error: HEAD~1:{NAME}: Git LFS has not fetched")
     assert "hint: run: git lfs pull" in refused.err
     listed = difflens("log", NAME)
     assert (listed.code, listed.out.count("Git LFS has not fetched")) == (2, 2)
@@ -451,3 +451,17 @@ def test_the_recipe_can_be_typed_as_it_stands(tmp_path, monkeypatch):
     assert "a rank-8 LoRA merged into q_proj and v_proj of all 6 layers" in done.stdout
     assert "weights cannot be merged by lines" in done.stderr
     assert done.stdout.count("difflens a/model.safetensors b/model.safetensors") == 2
+
+
+def test_models_of_a_submodule_are_shown_from_above(ready, difflens, tmp_path):
+    difflens("git", "install", "--global")
+    above = Git(tmp_path / "above")
+    allowed = ["-c", "protocol.file.allow=always"]
+    above(*allowed, "submodule", "add", "-q", str(ready.folder), "sub")
+    above.commit("one")
+    (ready.folder / "note").write_text("x")
+    ready.commit("three", model=weights(3))
+    subprocess.run(["git", *allowed, "pull", "-q"], cwd=above.folder / "sub", check=True)
+
+    assert "3 changed, of 3 tensors" in above("diff", "--submodule=diff")
+    assert "Subproject commit" in above("diff")

@@ -95,6 +95,20 @@ def test_every_format_is_compared_alike_here_and_over_http(
     assert json.loads(there.out.replace(server.url, str(tmp_path))) == json.loads(here.out)
 
 
+def test_tensors_that_lie_together_are_fetched_together(difflens, tmp_path):
+    for side, shift in (("left", 0.0), ("right", 1.0)):
+        model = {f"layers.{at}.weight": np.full((256, 256), at + shift) for at in range(40)}
+        write(tmp_path / f"{side}.safetensors", arrays(**model))
+    with serve_files(tmp_path) as server:
+        sides = [f"{server.url}/{side}.safetensors" for side in ("left", "right")]
+        outcome = difflens(*sides, "--allow-http")
+        counts = server.ask("counts")
+
+    assert outcome.code == 1
+    assert counts["requests"] <= 12
+    assert counts["bytes"] <= 1.02 * 2 * 40 * 256 * 256 * 4
+
+
 def test_sharded_folders_in_a_bucket_are_compared_as_on_disk(difflens, bucket, tmp_path):
     sides = [sharded(tmp_path / "left"), sharded(tmp_path / "right", 0.5)]
     bucket.fill("compared", tmp_path)

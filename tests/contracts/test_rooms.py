@@ -23,7 +23,17 @@ ROOMS: dict[str, set[str]] = {
     "repair": {"core", "storage", "engines", "stats", "measure", "models", "diffs"},
     "render": {"core", "models.health.records", "versions.records", "training.records"}
     | {"repair.blame.records"},
-    "cli": {"core", "storage", "measure", "models", "diffs", "versions", "training", "repair", "render"},
+    "cli": {
+        "core",
+        "storage",
+        "measure",
+        "models",
+        "diffs",
+        "versions",
+        "training",
+        "repair",
+        "render",
+    },
     "testing": {"core", "storage", "measure", "models", "diffs", "training", "render"},
 }
 # The public face of a diff shows itself, and reads one policy for all products.

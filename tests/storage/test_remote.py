@@ -2,10 +2,13 @@
 
 import gc
 import http.server
+import json
 import os
 import pickle
 import re
+import struct
 import threading
+import time
 import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import difflens
 from difflens.core.addresses import ALLOW_HTTP, locate
 from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.protocols import Extent
@@ -216,14 +220,14 @@ def test_threads_that_read_later_than_the_series_ends_find_their_bytes(server, r
 def test_what_is_fetched_ahead_stays_within_its_budget(server, monkeypatch):
     monkeypatch.setattr("difflens.storage.segments.PIECE", 100_000)
     most = [0]
-    take = Window.take
+    allocate = Window.allocate
 
     def watch(self, size):
-        memory = take(self, size)
+        memory = allocate(self, size)
         most[0] = max(most[0], self._here)
         return memory
 
-    monkeypatch.setattr(Window, "take", watch)
+    monkeypatch.setattr(Window, "allocate", watch)
     file = opened(server)
     spans = [(start, start + 50_000) for start in range(200_000, 2_700_000, 50_000)]
     items = read_ahead(spans, lambda span: [Extent(file, *span)], 300_000)
@@ -240,6 +244,19 @@ def test_what_two_tasks_read_is_fetched_once(server):
 
     for start, stop in read_ahead(spans, lambda span: [Extent(file, *span)]):
         assert file.read(start, stop) == DATA[start:stop]
+    assert server.asked.total() == 2
+    assert file.segments._live == []
+
+
+def test_what_was_begun_is_fetched_before_it_is_read(server):
+    file = opened(server)
+    file.begin(200_000, 900_000)
+    until = time.monotonic() + 5
+    while server.asked.total() < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert server.asked.total() == 2
+    assert file.read(200_000, 900_000) == DATA[200_000:900_000]
     assert server.asked.total() == 2
     assert file.segments._live == []
 
@@ -277,3 +294,19 @@ def test_the_memory_of_a_series_is_freed_with_its_last_byte(server):
         assert window() is None
     finally:
         gc.enable()
+
+
+def test_a_diff_fetches_ahead_each_byte_once_and_in_few_requests(server):
+    header = json.dumps(
+        {"w": {"dtype": "F32", "shape": [3_000_000], "data_offsets": [0, 12_000_000]}}
+    )
+    head = struct.pack("<Q", len(header)) + header.encode()
+    data = os.urandom(6_000_000) + bytes(6_000_000)
+    server.files["/a.safetensors"] = head + data
+    server.files["/b.safetensors"] = head + data[:-4] + b"\0\0\x80?"
+
+    report = difflens.diff(f"{server.url}/a.safetensors", f"{server.url}/b.safetensors")
+
+    assert report["w"].max_abs == 1.0
+    assert server.asked["/a.safetensors"] == server.asked["/b.safetensors"] == 3
+    assert server.sent[0] == sum(map(len, server.files.values())) - len(DATA)

@@ -75,8 +75,6 @@ def as_paths(words: Sequence[str], after: int) -> Iterator[Sides | None]:
     size = sum(blob.size for blobs in files for blob in blobs)
     with ExitStack() as stack:
         laid = stack.enter_context(spool(repository))
-        with progress_bar(size) as bar:
-            laid.lay_out(dict(zip(("left", "right"), files, strict=True)), bar)
         paths, shown = [], {}
         for side, each in zip(("left", "right"), operands, strict=True):
             if isinstance(each, Named):
@@ -85,6 +83,8 @@ def as_paths(words: Sequence[str], after: int) -> Iterator[Sides | None]:
             else:
                 paths.append(str(each))
         stack.enter_context(_renaming_errors(shown))
+        with progress_bar(size) as bar:
+            laid.lay_out(dict(zip(("left", "right"), files, strict=True)), bar)
         yield Sides(paths[0], paths[1], shown)
 
 

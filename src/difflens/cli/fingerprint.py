@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,6 +44,8 @@ def command(model: str, out: str | None, verbose: bool, **options: Any) -> int:
     """
     from ._fingerprints import read_or_make
 
+    if out and os.path.exists(out) and os.path.realpath(out) == os.path.realpath(model):  # noqa: PTH110
+        raise click.UsageError("-o names the model itself, which it would replace")
     limits = limits_of(options["limits"])
     fingerprint = read_or_make(model, options["form"], options["threads"], limits)
     size = None

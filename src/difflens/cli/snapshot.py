@@ -89,8 +89,12 @@ def add(name: str, version: str, **options: Any) -> None:
 
     What is not given and cannot be read stays unknown.
     """
+    from difflens.diffs.fingerprints.recognise import is_fingerprint
     from difflens.render.versions.snapshot import snapshot_added
     from difflens.versions.snapshot import snapshot_of
+
+    if is_fingerprint(options["weights"]):
+        raise click.UsageError("--weights names a fingerprint: name the model, which is read")
 
     files = _read_files(options)
     snapshot = snapshot_of(

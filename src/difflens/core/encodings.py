@@ -36,6 +36,9 @@ def extents_of(encoding: Encoding, start: int, stop: int) -> Iterable[Extent]:
     return ()
 
 
+_NONE = object()
+
+
 def has_same_bytes(left: object, right: object) -> bool:
     """Do two encodings surely yield the same bytes? By what is known of their files; none is read.
 
@@ -45,8 +48,9 @@ def has_same_bytes(left: object, right: object) -> bool:
         return left is right
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(has_same_bytes, left, right))
-    if hasattr(left, "content_key") and hasattr(right, "content_key"):
-        return left.content_key is not None and bool(left.content_key == right.content_key)
+    key = getattr(left, "content_key", _NONE)
+    if key is not _NONE:
+        return key is not None and bool(key == getattr(right, "content_key", None))
     if hasattr(left, "__dataclass_fields__"):
         return has_same_bytes(tuple(vars(left).items()), tuple(vars(right).items()))
     if hasattr(left, "read_into"):  # a file in a file, or a source: what would make it again

@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain dicts, lists, strings and numbers."""
-        return msgspec.to_builtins(self, enc_hook=_plain)
+        return msgspec.to_builtins(self, enc_hook=_as_tuple)
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame: a row per tensor, layer or finding, or one row in all.
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True):
         return short_repr(self, {name: value for name, value in fields if value not in _UNSET})
 
 
-def _plain(value: object) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[Any, ...]:
     """Convert a sequence that makes its items as they are asked for."""
     if isinstance(value, Sequence):
         return tuple(value)

@@ -180,10 +180,8 @@ class Delta(Record, _TypedFigures, frozen=True):
 
     def figures(self) -> dict[str, Any]:
         """Collect the figures of all measures; empty if nothing was measured."""
-        gathered: dict[str, Any] = {}
-        for measure in self.measures:
-            gathered = gathered | measure.figures() if gathered else measure.figures()
-        return gathered
+        every = [measure.figures() for measure in self.measures]
+        return every[0] if len(every) == 1 else {key: each[key] for each in every for key in each}
 
     def to_row(self) -> dict[str, Any]:
         """Return the name, the kind, both headers and all figures as plain data."""
@@ -202,20 +200,15 @@ class Delta(Record, _TypedFigures, frozen=True):
 
     def stats(self, side: Literal["left", "right"]) -> Stats | None:
         """Describe the values of one side; None if it is absent or was not measured."""
-        if (self.pair.left if side == "left" else self.pair.right) is None:
-            return None
-        for measure in self.measures:
-            if hasattr(measure, "side"):
-                described: Stats = measure.side(side)
-                return described
-        return None
+        info = self.pair.left if side == "left" else self.pair.right
+        sides = [measure for measure in self.measures if info and hasattr(measure, "side")]
+        stats: Stats | None = sides[0].side(side) if sides else None
+        return stats
 
     def measured(self, kind: type[MeasureT]) -> MeasureT | None:
         """Return the measure of that type; None if it was not taken."""
-        for measure in self.measures:
-            if isinstance(measure, kind):
-                return measure
-        return None
+        measures = [measure for measure in self.measures if isinstance(measure, kind)]
+        return measures[0] if measures else None
 
     def __repr__(self) -> str:
         """Return one line: the name, the kind and the figures that are known."""

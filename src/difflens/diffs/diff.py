@@ -124,8 +124,8 @@ class Diff:
 
     def whole_measures(self, place: int) -> list[Any]:
         """Return what was measured of the delta at that place beyond the standard pass."""
-        taken = (measures[place] for measures in self._whole_measures.values())
-        return [measure for measure in taken if measure is not None]
+        every = self._whole_measures.values()
+        return [measures[place] for measures in every if measures[place] is not None]
 
     def values(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Any:
         """Return one tensor's numbers on demand (`protocols.Values`), by its name on that side.

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Self
 
 from difflens.core.addresses import Location
-from difflens.core.protocols import Engine, HasAliases, HasChecksums, HasRefused, TensorSource
+from difflens.core.encodings import extents_of, is_remote
+from difflens.core.protocols import (
+    Ahead,
+    Engine,
+    Extent,
+    HasAliases,
+    HasChecksums,
+    HasRefused,
+    TensorSource,
+)
 from difflens.core.records import Inspected, Pair, Stats, Tensor, TensorInfo
 from difflens.engines import start_engine
 from difflens.measure import deltas
@@ -18,6 +28,8 @@ from difflens.models.opening import Model, open_input, place_of
 from .pairing import pair
 from .session import Progress
 from .state import StateComparison
+
+_STEPS = 16 << 20  # bytes
 
 
 def inspect(
@@ -86,13 +98,33 @@ def hash_tensors(
     infos: Iterable[TensorInfo], source: TensorSource, engine: Engine
 ) -> Iterator[str]:
     """Return SHA-256 of each tensor's encoded bytes as hexadecimal text, in order."""
-    return engine.map(_hash_tensor, (Side.of(source, info) for info in infos))
+    tasks = (_Hashing(Side.of(source, info)) for info in infos)
+    return engine.run(_hash_tensor, tasks, remote=is_remote(source))
 
 
-def _hash_tensor(side: Side) -> str:
+class _Hashing(NamedTuple):
+    """One tensor to hash."""
+
+    side: Side
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes: for steps."""
+        return _STEPS
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield the ranges of remote files that it reads."""
+        yield from extents_of(self.side.encoding, 0, self.side.info.size_bytes)
+
+    def with_ahead(self, ahead: Ahead) -> Self:  # noqa: ARG002
+        """Return the same: it has no parts."""
+        return self
+
+
+def _hash_tensor(task: _Hashing) -> str:
     import hashlib  # 6 ms that only fingerprints need
 
     whole = hashlib.sha256()
-    for part in steps(side):
+    for part in steps(task.side):
         whole.update(part)
     return whole.hexdigest()

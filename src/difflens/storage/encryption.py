@@ -1,7 +1,7 @@
 """TLS over a socket, many records at a time.
 
 The socket of Python's `ssl` asks the system twice for each record of 16 KiB. Here one call brings
-up to 256 KiB, which takes a fifth less processor time (docs/decisions.md).
+up to 256 KiB, which takes a quarter less processor time (docs/decisions.md).
 """
 
 from __future__ import annotations

@@ -100,6 +100,11 @@ class RemoteFile:
             position += done or self._ask(position, rest)
         return len(buffer)
 
+    def begin(self, start: int, stop: int) -> None:
+        """Announce that these bytes will be read once: they are fetched from now on."""
+        for segment in self.plan(Window(stop - start), start, stop):
+            segment.close()
+
     def plan(self, window: Window, start: int, stop: int) -> list[Segment]:
         """Announce that these bytes will be read once; what is here already is not fetched."""
         return self.segments.plan(window, min(BLOCKS.end(self._number, start), stop), stop)
@@ -210,7 +215,7 @@ class Probes:
                 self._files.popitem(last=False)
         return file is not None
 
-    def take(self, address: Address) -> RemoteFile | None:
+    def claim(self, address: Address) -> RemoteFile | None:
         """Return a file that was opened less than a minute ago, to the first who asks."""
         with self._lock:
             since, file = self._files.pop(address, (0.0, None))
@@ -227,7 +232,7 @@ PROBES = Probes()
 
 def open_file(address: Address, limits: Mapping[str, int] | None = None) -> RemoteFile:
     """Open a file; the first request brings its size, its version and its beginning."""
-    file = PROBES.take(address)
+    file = PROBES.claim(address)
     if file is None:
         return RemoteFile(address, limits)
     file.limits = dict(limits or {})

@@ -32,7 +32,7 @@ class Window:
         self._next.append(segment)
         self._start_next()
 
-    def take(self, size: int) -> memoryview:
+    def allocate(self, size: int) -> memoryview:
         """Return memory for a segment."""
         self._here += size
         if size <= PIECE // 2:
@@ -40,8 +40,8 @@ class Window:
         memory = self._spare.pop() if self._spare else bytearray(PIECE)
         return memoryview(memory)[:size]
 
-    def give_back(self, buffer: memoryview, *, reusable: bool) -> None:
-        """Give the memory of a segment to the next."""
+    def recycle(self, buffer: memoryview, *, reusable: bool) -> None:
+        """Keep the memory of a segment for the next one."""
         self._here -= len(buffer)
         if reusable and isinstance(buffer.obj, bytearray) and len(buffer.obj) == PIECE:
             self._spare.append(buffer.obj)
@@ -84,7 +84,7 @@ class Segment:
         """Send the request, unless it was sent."""
         if self._fetch is None:
             self.may_grow = False
-            buffer = self._window.take(self.end - self.begin)
+            buffer = self._window.allocate(self.end - self.begin)
             self._fetch = Fetch(self._segments.transfer, self.begin, buffer)
             FETCHERS.submit(self._fetch)
         return self._fetch
@@ -116,7 +116,7 @@ class Segment:
         fetch.cancel()
         if not self.readers:
             self._fetch = None
-            self._window.give_back(fetch.buffer, reusable=reusable)
+            self._window.recycle(fetch.buffer, reusable=reusable)
 
 
 class Segments:

@@ -356,3 +356,21 @@ def test_state_of_training_is_said_to_be_left_out(tmp_path):
         pytest.skip("these names show no state")
 
     assert "state of its training" in " ".join(difflens.diff(saved(path), saved(path)).warnings)
+
+
+def test_progress_counts_the_bytes_that_are_read_and_no_others(pair):
+    class Bar:
+        total = done = 0
+
+        def __call__(self, size):
+            self.done += size
+
+        def stage(self, _name, total):
+            self.total = total
+            return self
+
+    found = difflens.diff(saved(pair[0]), pair[1])
+    found.session.progress = bar = Bar()
+    found.measure()
+
+    assert bar.total == bar.done == 3 * 300 * 70 * 4

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from difflens.diffs.judge.packed_rows import _PAGE
 FEW, MANY = 3, 2 * _PAGE + 7
 
 
-def row(number: int, name: str = "h", further: dict | None = None) -> Row:
+def row(number: int, name: str = "h", further: dict[str, Any] | None = None) -> Row:
     info = TensorInfo(f"{name}.{number}", "F32", (number, 2))
     stats = Stats(mean=number / 3, std=math.inf, zeros=number)
     figures = Figures(relative_l2=number / 7, max_abs_index=(number, 1), changed_count=number)
@@ -63,8 +64,8 @@ def test_a_place_beyond_the_end_is_an_error():
 
 
 def test_other_rows_are_not_equal():
-    assert PACKED != ROWS[:-1]
-    assert PACKED != (*ROWS[:-1], row(0))
+    assert ROWS[:-1] != PACKED
+    assert (*ROWS[:-1], row(0)) != PACKED
     assert PACKED != "rows"
 
 

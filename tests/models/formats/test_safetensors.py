@@ -3,6 +3,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -234,7 +235,9 @@ headers = st.dictionaries(
 )
 
 
-def spelled(tensors: dict, metadata: dict | None, separators: tuple[str, str]) -> bytes:
+def spelled(
+    tensors: dict[str, Any], metadata: dict[str, str] | None, separators: tuple[str, str]
+) -> bytes:
     """Write a header as a writer would; dtypes of odd bits take several whole bytes."""
     entries, place = {} if metadata is None else {"__metadata__": metadata}, 0
     for name, (dtype, shape) in tensors.items():

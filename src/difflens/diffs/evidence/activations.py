@@ -16,6 +16,7 @@ from math import fsum, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from difflens.core.addresses import Address, locate
 from difflens.core.escape import for_terminal
 
 from .activations_patterns import gathered
@@ -40,7 +41,7 @@ def activations(
     from tempfile import TemporaryDirectory
 
     for side in (left, right):
-        if not isinstance(side, str | Path):
+        if not isinstance(side, str | Path) or isinstance(locate(side), Address):
             raise broken(
                 "--model-code", "both models must be files: the code is handed their paths"
             )

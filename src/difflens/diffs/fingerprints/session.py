@@ -45,7 +45,7 @@ class FingerprintSession:
         self._engine = engine
 
     def keep_bytes(self) -> None:
-        """Do nothing: the bytes are not here."""
+        """Do nothing: no analysis will read what a fingerprint does not hold."""
 
     def measure(self, pairs: Iterable[Pair]) -> Iterator[Delta]:
         """Compare the pairs, and yield their deltas in order."""
@@ -71,6 +71,8 @@ class FingerprintSession:
 
     @cached_property
     def _fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
+        if self.progress:
+            self.progress.stage("", self._left.unread_bytes + self._right.unread_bytes)
         try:
             left = self._left.read(self._engine, self.progress)
             return left, self._right.read(self._engine, self.progress)

@@ -37,6 +37,7 @@ class Recorded:
         self.metadata = self.fingerprint.metadata
         self.tensors: Mapping[str, TensorInfo] = self.fingerprint.infos
         self.warnings: list[str] = []
+        self.unread_bytes = 0
 
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:  # noqa: ARG002
         """Return what was read."""
@@ -75,6 +76,7 @@ class Unread:
         self.info = describe(self.path, self.weights, checkpoint.state_infos)
         self.tensors = self.weights.tensors
         self.warnings = self.weights.warnings
+        self.unread_bytes = self.info.size_bytes
 
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:
         """Read every byte, and make the fingerprint."""

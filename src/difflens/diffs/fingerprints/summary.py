@@ -29,8 +29,8 @@ class Summary(NamedTuple):
     architecture: bytes  # equal for models whose tensors have the same names and shapes
     norm: float
     sketch: Sketch  # of all tensors together, each in places that its name and shape choose
-    roots: bytes  # U32: the beginnings of the roots
-    counts: bytes  # U32: the numbers of each of these tensors
+    roots: bytes | memoryview  # U32: the beginnings of the roots
+    counts: bytes | memoryview  # U32: how many numbers each of these tensors has
 
     def to_bytes(self) -> bytes:
         """Write it."""
@@ -46,8 +46,9 @@ def parse_summary(data: bytes, where: str) -> Summary:
     is_good = len(data) == roots + 4 * count and isfinite(size) and abs(exponent) < 1100
     if not is_good:
         raise CorruptFile(where, "the summary of a fingerprint is damaged")
-    sketch = Sketch(exponent, data[_HEAD.size : numbers])
-    return Summary(architecture, size, sketch, data[numbers:roots], data[roots:])
+    view = memoryview(data)  # thousands of summaries are not copied
+    sketch = Sketch(exponent, view[_HEAD.size : numbers])
+    return Summary(architecture, size, sketch, view[numbers:roots], view[roots:])
 
 
 def summarise(fingerprint: Fingerprint) -> Summary:

@@ -9,11 +9,13 @@ means fewer passes over the columns, so where the file has to be unpacked it is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from difflens.core.encodings import extents_of
 from difflens.core.once import Call, as_call
-from difflens.core.protocols import Encoding
+from difflens.core.protocols import Encoding, Extent
 
 from .blocks import BLOCKS, Turns
 
@@ -66,6 +68,12 @@ class Columns:
             buffer[done : done + len(part)] = part
             done += len(part)
         return done
+
+    def extents(self, start: int, stop: int) -> Iterable[Extent]:
+        """Announce all of it with its beginning, if it is one band, which is read at once."""
+        del stop
+        is_one = not self._before and self._rows == self._along
+        return extents_of(self._stored, 0, self._along * self._line) if is_one and not start else ()
 
     def _band(self, block: int, first: int) -> bytes:
         place = block * -(-self._along // self._rows) + first // self._rows

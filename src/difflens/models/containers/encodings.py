@@ -127,7 +127,7 @@ class Straight(NamedTuple):
     def extents(self, start: int, stop: int) -> Iterable[Extent]:
         """Return the one range, of a remote file."""
         file, offset = self.place()
-        return (Extent(file, offset + start, offset + stop),) if hasattr(file, "begin") else ()
+        return (Extent(file, offset + start, offset + stop),) if hasattr(file, "segments") else ()
 
 
 class Inline(NamedTuple):

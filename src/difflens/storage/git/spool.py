@@ -87,7 +87,7 @@ class Spool:
         target.parent.mkdir(parents=True, exist_ok=True)
         named = list(self._pointed(blob))
         for name, pointer in named:
-            _link(_fetched(pointer, self.repository, blob.path), target.parent / name)
+            _link(_fetched(pointer, self.repository, target), target.parent / name)
         return bool(named)
 
     def _pointed(self, blob: Blob) -> Iterator[tuple[str, Pointer]]:
@@ -155,7 +155,9 @@ class _Copy:
         size = self._target.stat().st_size
         if code or size != self._blob.size:
             reason = f"git wrote {size} of its {self._blob.size} bytes"
-            raise GitError(visible(self._blob.path), reason, hint="git fsck checks the repository")
+            raise GitError(
+                visible(str(self._target)), reason, hint="git fsck checks the repository"
+            )
         return True
 
     def kill(self) -> None:
@@ -163,11 +165,11 @@ class _Copy:
         self._process.wait()
 
 
-def _fetched(pointer: Pointer, repository: Repository, path: str) -> Path:
+def _fetched(pointer: Pointer, repository: Repository, target: Path) -> Path:
     try:
         return pointer.find(repository)
     except GitError as error:
-        raise pointer.absent(path) if not error.where.startswith("/") else error from error
+        raise pointer.absent(str(target)) if not error.where.startswith("/") else error from error
 
 
 def _link(content: Path, target: Path) -> None:
