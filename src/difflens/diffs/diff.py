@@ -105,7 +105,7 @@ class Diff:
             measures = [delta.measured(kind) for delta in self.deltas]
         else:
             if kind not in self._taken:
-                self._take(kind)
+                self._measure_with_expected(kind)
             measures = self._whole_measures[kind] = self._taken[kind]
         for delta, measure in zip(self.deltas, measures, strict=True):
             if measure is not None:
@@ -115,7 +115,7 @@ class Diff:
         """Say which measures of whole tensors will be asked for: one pass can take them all."""
         self._expected = tuple(dict.fromkeys(kinds))
 
-    def _take(self, kind: type) -> None:
+    def _measure_with_expected(self, kind: type) -> None:
         """Take a measure, and with it those that are expected where each pass costs a way."""
         far = [] if not self.session.reads_far else self._expected
         kinds = (kind, *(each for each in far if each is not kind and each not in self._taken))
