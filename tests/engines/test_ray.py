@@ -38,7 +38,7 @@ def told(tmp_path_factory):
 
 @pytest.mark.long
 def test_documents_are_the_same_on_any_number_of_threads_and_workers(told):
-    assert len(told["results"]) == 7
+    assert len(told["results"]) == 9
     assert all(told["results"].values())
 
 

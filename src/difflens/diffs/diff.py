@@ -38,7 +38,9 @@ class Diff:
         self.metadata = metadata
         self.described = described
         self.beside = state
-        self._whole_measures: dict[type, list[Any]] = {}
+        self._whole_measures: dict[type, list[Any]] = {}  # those that somebody asked for
+        self._taken: dict[type, list[Any]] = {}
+        self._expected: tuple[type, ...] = ()
         self._remembered: dict[Hashable, Any] = {}
 
     @property
@@ -102,12 +104,23 @@ class Diff:
         if not hasattr(kind, "wants"):
             measures = [delta.measured(kind) for delta in self.deltas]
         else:
-            if kind not in self._whole_measures:
-                self._whole_measures[kind] = self.session.measure_whole(kind, self.deltas)
-            measures = self._whole_measures[kind]
+            if kind not in self._taken:
+                self._measure_with_expected(kind)
+            measures = self._whole_measures[kind] = self._taken[kind]
         for delta, measure in zip(self.deltas, measures, strict=True):
             if measure is not None:
                 yield delta, measure
+
+    def expect(self, kinds: Iterable[type]) -> None:
+        """Say which measures of whole tensors will be asked for: one pass can take them all."""
+        self._expected = tuple(dict.fromkeys(kinds))
+
+    def _measure_with_expected(self, kind: type) -> None:
+        """Take a measure, and with it those that are expected where each pass costs a way."""
+        far = [] if not self.session.reads_far else self._expected
+        kinds = (kind, *(each for each in far if each is not kind and each not in self._taken))
+        taken = self.session.measure_wholes(kinds, self.deltas)
+        self._taken |= zip(kinds, taken, strict=True)
 
     def whole_measures(self, place: int) -> list[Any]:
         """Return what was measured of the delta at that place beyond the standard pass."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from difflens.core.encodings import is_remote
 from difflens.core.protocols import Engine, TensorSource, WholeMeasure
@@ -116,18 +116,25 @@ class Session:
 
     def measure_whole(self, kind: type[WholeT], deltas: Iterable[Delta]) -> list[WholeT | None]:
         """Take a measure that needs a pass of its own; None for the pairs that it does not want."""
-        results: list[WholeT | None] = [None] * len(deltas := tuple(deltas))
-        places = (
-            [] if self.shape_only else [at for at, each in enumerate(deltas) if kind.wants(each)]
-        )
-        wanted = [self._whole_pair(kind, deltas[at].pair) for at in places]
-        sizes = [each.size_bytes for each in wanted]
-        stage = self.progress.stage(kind.__name__.lower(), sum(sizes)) if self.progress else None
+        (measures,) = self.measure_wholes((kind,), deltas)
+        return measures
+
+    def measure_wholes(
+        self, kinds: tuple[type[WholeMeasure], ...], deltas: Iterable[Delta]
+    ) -> list[list[Any]]:
+        """Take several of them in one pass, which reads each tensor once."""
+        deltas = tuple(deltas)
+        results: list[list[Any]] = [[None] * len(deltas) for _ in kinds]
+        wanted = {} if self.shape_only else dict(self._wanted(kinds, deltas))
+        sizes = [each.size_bytes for each in wanted.values()]
+        name = kinds[0].__name__.lower() if len(kinds) == 1 else "measures"
+        stage = self.progress.stage(name, sum(sizes)) if self.progress else None
         with one_thread_each():
             try:
-                measures = self._engine.run(measure_whole, wanted, remote=self._is_remote)
-                for at, size, measure in zip(places, sizes, measures, strict=True):
-                    (results[at],) = measure
+                taken = self._engine.run(measure_whole, wanted.values(), remote=self._is_remote)
+                for (at, pair), size, measures in zip(wanted.items(), sizes, taken, strict=True):
+                    for kind, measure in zip(pair.kinds, measures, strict=True):
+                        results[kinds.index(kind)][at] = measure
                     if stage:
                         stage(size)
             finally:
@@ -135,11 +142,25 @@ class Session:
         self._confirm()
         return results
 
-    def _whole_pair(self, kind: type[WholeT], pair: Pair) -> WholePair:
+    def _wanted(
+        self, kinds: tuple[type[WholeMeasure], ...], deltas: Iterable[Delta]
+    ) -> Iterator[tuple[int, WholePair]]:
+        """Yield each pair that one of the kinds wants, by its place."""
+        for at, delta in enumerate(deltas):
+            here = tuple(kind for kind in kinds if kind.wants(delta))
+            if here:
+                yield at, self._whole_pair(here, delta.pair)
+
+    def _whole_pair(self, kinds: tuple[type[WholeMeasure], ...], pair: Pair) -> WholePair:
         before = self._side("left", pair.left.name, pair) if pair.left else None
         after = self._side("right", pair.right.name, pair) if pair.right else None
         is_kept = all(isinstance(each.encoding, KeptEncoding) for each in (before, after) if each)
-        return WholePair((kind,), before, after, self._is_remote and not is_kept)
+        return WholePair(kinds, before, after, self._is_remote and not is_kept)
+
+    @property
+    def reads_far(self) -> bool:
+        """Does each pass over the tensors cost a way, to where they are or where work is done?"""
+        return self._is_remote or not self._engine.is_here
 
     @cached_property
     def _is_remote(self) -> bool:

@@ -126,6 +126,7 @@ def report(
 
         names = [analysis[name].name for name in analyses]  # an unknown one stops before the work
         diff.session.keep_bytes()
+        diff.expect(kind for name in names for kind in analysis[name].options.get("measures", ()))
         diff.measure()
         answers = [analyse(name, diff, evidence, policy) for name in names]
 

@@ -45,14 +45,14 @@ class Ray:
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Do the work on every item and yield the results in the items' order."""
-        return self._results(_Call(work, item, _BASE) for item in items)
+        return self._results(_pack(work, item, _BASE) for item in items)
 
     def run(
         self, work: Callable[[TaskT], Result], tasks: Iterable[TaskT], *, remote: bool
     ) -> Iterator[Result]:
         """Do the same with tasks; a worker fetches ahead what its task reads."""
         do: Any = _Fetching(work) if remote else work
-        return self._results(_Call(do, task, _BASE + task.memory_bytes) for task in tasks)
+        return self._results(_pack(do, task, _BASE + task.memory_bytes) for task in tasks)
 
     def close(self) -> None:
         """Leave nothing behind: what was handed out is cancelled where its results are dropped."""
@@ -68,11 +68,21 @@ class Ray:
 
 
 class _Call(NamedTuple):
-    """Work on one item, and the memory that it takes."""
+    """Work on one item as it is sent, and the memory that it takes."""
 
-    work: Callable[[Any], Any]
-    item: Any
+    sent: bytes
     memory: int
+
+
+def _pack(work: Callable[[Any], Any], item: Any, memory: int) -> _Call:
+    """Pack work and item as bytes: a twin may need them, and bytes are smaller than records."""
+    from ray import cloudpickle
+
+    try:
+        return _Call(cloudpickle.dumps((work, item)), memory)
+    except (TypeError, AttributeError) as error:
+        reason = "this model cannot be sent to a cluster"
+        raise EngineError(reason, hint="run without --engine") from error
 
 
 class _Fetching(NamedTuple):
@@ -117,13 +127,8 @@ class _Cluster:
             need, most = (f"{size / 2**30:.1f} GiB" for size in (call.memory, self._room.memory))
             reason = f"a task needs {need} of memory, the largest machine of the cluster has {most}"
             raise EngineError(reason, hint="start Ray with more --memory, or run without --engine")
-        try:
-            sent = self._ray.cloudpickle.dumps((call.work, call.item))
-        except (TypeError, AttributeError) as error:
-            reason = "this model cannot be sent to a cluster"
-            raise EngineError(reason, hint="run without --engine") from error
         options = {"num_cpus": 1, "memory": call.memory, "max_retries": _RETRIES}
-        return self._do.options(**options).remote(sent)
+        return self._do.options(**options).remote(call.sent)
 
     def wait(self, calls: list[Any], timeout: float | None) -> list[Any]:
         """Wait until one of the calls is done; return those that are."""

@@ -21,7 +21,7 @@ from .scan import Scan
 
 Progress = Callable[[int], None]
 
-_LEAST = 1 << 15  # bytes that a chunk counts as, however small: it has a cost of its own
+_TOGETHER = 512  # chunks that one task has at most: each has a cost of its own
 _MEMORY = 512 << 20  # bytes that scanning takes, whatever is scanned
 _DIFFERENT = b""  # what an opaque chunk answers that is not the same on both sides
 
@@ -193,7 +193,7 @@ def _batches(plans: Iterable[Plan], waiting: deque[Plan], wanted: int) -> Iterat
             batch.append(chunk)
             here = chunk.size_bytes
             size += here
-            effort += max(here, _LEAST)
+            effort += max(here, wanted // _TOGETHER)
             if effort >= wanted:
                 yield Batch(batch, size)
                 batch, size, effort = [], 0, 0

@@ -18,7 +18,7 @@ from .laws import deeds, hold, is_described, registered
 from .models import diffs
 from .situations import Situation, situations
 
-_OPTIONS = frozenset({"needs", "fields", "thresholds", "gate", "gates", "constants"})
+_OPTIONS = frozenset({"needs", "fields", "thresholds", "gate", "gates", "constants", "measures"})
 _NEEDS = (None, "tensors", "values")
 _STATUSES = ("ok", "partial", "not_enough_information", "not_applicable", "error")
 

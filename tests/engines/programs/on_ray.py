@@ -19,6 +19,10 @@ import numpy as np
 import ray
 from safetensors.numpy import save_file
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from storage.servers.files import Link, serve_files
+
+from difflens.core.addresses import ALLOW_HTTP
 from difflens.core.errors import DifflensError
 from difflens.diffs import story
 from difflens.engines import ray as subject
@@ -80,6 +84,14 @@ def results():
     ways |= {f"ray {count}": {"threads": count, "engine": "ray"} for count in (1, 2, 4)}
     same = {name: document(*paths(), **way) == plain for name, way in ways.items()}
     sharded = story.report(story.diff(paths()[0], str(FOLDER / "shards"), engine="ray")).tensors
+    os.environ[ALLOW_HTTP] = "1"
+    with serve_files(FOLDER, Link(0.01)) as server:
+        urls = [f"{server.url}/{side}.safetensors" for side in ("left", "right")]
+        elsewhere = story.report(story.diff(*urls, engine="ray")).tensors
+        same["http"] = elsewhere == story.report(story.diff(*paths())).tensors
+        asked = server.ask("counts")["bytes"]
+    size = sum(Path(path).stat().st_size for path in paths())
+    same["http, once"] = asked <= 1.02 * size + (1 << 20)
     few = [str(FOLDER / f"few-{side}.safetensors") for side in ("left", "right")]
     names = ("spectral-analysis", "anomaly-detection")
     there = document(*few, names=names, engine="ray")
@@ -165,7 +177,7 @@ def other_difflens():
 def too_much_memory():
     def call():
         engine = subject.Ray()
-        next(engine._results(iter([subject._Call(len, "a", 1 << 50)])))
+        next(engine._results(iter([subject._Call(b"", 1 << 50)])))
 
     return error_of(ADDRESS, call)
 
@@ -194,14 +206,14 @@ import sys, time
 from difflens.engines import ray as subject
 from difflens.cli import main
 subject.Ray.task_bytes = 1 << 20
-start = subject._Cluster.start
-def slow(self, call):
-    def work(item):
+pack = subject._pack
+def slow(work, item, memory):
+    def wait(item):
         time.sleep(3)
-        return call.work(item)
+        return work(item)
     print("begun", flush=True)
-    return start(self, call._replace(work=work))
-subject._Cluster.start = slow
+    return pack(wait, item, memory)
+subject._pack = slow
 sys.argv[0] = "difflens"
 main()
 """

@@ -24,7 +24,8 @@ Analysis = Callable[[Diff, Evidence, Answer], None]
 # `fields` maps each field to its basis, the three or four that matter most first;
 # `thresholds` maps names to `Threshold`s, which the user may set in a policy;
 # `gate` is the field whose word decides an exit code, `gates` are words for `required` in a policy;
-# `constants` are fields that may be equal for very different models.
+# `constants` are fields that may be equal for very different models;
+# `measures` are the measures of whole tensors that it asks for, which one pass can take.
 analysis: Registry[Analysis] = Registry("analysis", __name__, "difflens.analyses")
 
 _NO_EVIDENCE = Evidence()

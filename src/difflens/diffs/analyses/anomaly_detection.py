@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from difflens.core.policy import Threshold
 from difflens.core.records import Delta
+from difflens.measure.extremes import Extremes
+from difflens.measure.histogram import Histogram
 from difflens.measure.norms import Norms
 from difflens.models.anatomy.roles import is_parameter
 
@@ -159,6 +161,7 @@ _SHOWN = 50  # names of what is affected that are listed
 
 
 @analysis(
+    measures=(Extremes, Histogram, Norms),
     thresholds={
         "extreme_p": Threshold(
             0.01, "chance that the largest of all values of a tensor is so large"

@@ -9,6 +9,7 @@ from typing import Any
 from difflens.core.policy import Threshold
 from difflens.measure.gram import DIRECTIONS
 from difflens.measure.ranks import MARGIN
+from difflens.measure.spectrum import DeltaSpectrum, SideSpectrum
 
 from ..answer import Answer
 from ..diff import Diff
@@ -31,6 +32,7 @@ DRAWN = 12  # spectra for charts
 
 @analysis(
     needs="values",
+    measures=(SideSpectrum, DeltaSpectrum),
     thresholds={
         "noise_margin": Threshold(
             MARGIN, "how far above the modelled noise its edge is put, relative"

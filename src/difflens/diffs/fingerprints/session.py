@@ -26,6 +26,7 @@ class FingerprintSession:
     """Two sides and their pairs; the fingerprint of a model is made when somebody looks."""
 
     epsilon = 0.0
+    reads_far = False
     is_estimated = True
     proved: Collection[tuple[str, str]] = ()
 
@@ -56,6 +57,13 @@ class FingerprintSession:
     def values(self, side: Literal["left", "right"], name: str, pair: Pair | None = None) -> Any:  # noqa: ARG002
         """Raise: there is none."""
         raise DifflensError("a fingerprint holds no values", where=name)
+
+    def measure_wholes(
+        self, kinds: tuple[type[Any], ...], deltas: Iterable[Delta]
+    ) -> list[list[Any]]:
+        """Take none: there are no numbers to take them of."""
+        count = len(tuple(deltas))
+        return [[None] * count for _ in kinds]
 
     def measure_whole(self, kind: type[Any], deltas: Iterable[Delta]) -> list[Any]:  # noqa: ARG002
         """Measure nothing: that would need values."""
