@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from . import raw_download
+from . import raw_download, raw_reading
 from .cases import MIB, Bench, Missing, Row, difflens
 from .files import ROOT, Pair
 from .timing import Best, Command, Unexpected, best, run
@@ -59,6 +59,11 @@ def _raw(server: Server, pair: Pair) -> Command:
     return Command((sys.executable, str(Path(raw_download.__file__)), *_urls(server, pair)))
 
 
+def _read(server: Server, pair: Pair) -> Command:
+    words = ("env", "DIFFLENS_ALLOW_HTTP=1", sys.executable, str(Path(raw_reading.__file__)))
+    return Command((*words, *_urls(server, pair)))
+
+
 def _trusting(authority: Path, command: Command) -> Command:
     return command._replace(argv=("env", f"SSL_CERT_FILE={authority}", *command.argv))
 
@@ -66,6 +71,19 @@ def _trusting(authority: Path, command: Command) -> Command:
 def _race(bench: Bench, ours: Command, peer: Command) -> tuple[Best, Best]:
     both = best({"peer": peer, "ours": ours}, min(_ROUNDS, bench.scale.rounds), bench.output)
     return both["ours"], both["peer"]
+
+
+def _against_reading(bench: Bench, server: Server, pair: Pair, name: str, bar: float) -> Row:
+    """Build the row of a diff over the same client that looks at nothing, beside another client."""
+    commands = {
+        "peer": _read(server, pair), "plain": _raw(server, pair), "ours": _diff(server, pair)
+    }  # fmt: skip
+    runs = best(commands, min(_ROUNDS, bench.scale.rounds), bench.output)
+    held = "80 MB/s a connection and 50 ms" if name == "remote-link" else "nothing held back"
+    row = _ratio(name, f"diff over HTTP, {held}, over its client alone", bar,
+                 (runs["ours"], runs["peer"]))  # fmt: skip
+    plain = _seconds(runs["plain"]) / _seconds(runs["ours"])
+    return row._replace(note=f"{row.note}, {plain:.2f} of http.client's")
 
 
 def _seconds(runs: Best) -> float:
@@ -93,9 +111,7 @@ def _link(bench: Bench) -> Iterator[Row]:
     """As fast as the link? Both have 80 MB/s a connection and wait 50 ms for each answer."""
     pair = bench.pair("F32")
     with _serve(pair.left.parent, rate=_RATE, latency=_LATENCY) as server:
-        what = "diff over HTTP, 80 MB/s a connection and 50 ms, over a raw parallel download"
-        race = _race(bench, _diff(server, pair), _raw(server, pair))
-        yield _ratio("remote-link", what, 1 / 0.95, race)
+        yield _against_reading(bench, server, pair, "remote-link", 1 / 0.95)
 
 
 def _raw_link(bench: Bench) -> Iterator[Row]:
@@ -116,9 +132,7 @@ def _cpu(bench: Bench) -> Iterator[Row]:
     """As fast as the processors? Nothing holds either back."""
     pair = bench.pair("F32")
     with _serve(pair.left.parent) as server:
-        race = _race(bench, _diff(server, pair), _raw(server, pair))
-        what = "diff over HTTP, nothing held back, over a raw parallel download"
-        yield _ratio("remote-cpu", what, 1 / 0.75, race)
+        yield _against_reading(bench, server, pair, "remote-cpu", 1 / 0.75)
 
 
 def _latency(bench: Bench) -> Iterator[Row]:
