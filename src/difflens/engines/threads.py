@@ -52,16 +52,19 @@ class Threads:
             yield from self.map(work, tasks)
             return
         from difflens.storage import places  # local diffs need none of it
-        from difflens.storage.read_ahead import read_ahead
+        from difflens.storage.read_ahead import BUDGET, read_ahead
 
+        # Tasks under way hold bytes, whatever was read ahead: so few that half the budget is free.
+        few = Threads(min(self.count, BUDGET // (2 * self.task_bytes)))
         ahead = read_ahead(tasks, methodcaller("extents"))
         try:
-            yield from self.map(work, ahead)
+            yield from few.map(work, ahead)
         except KeyboardInterrupt:
             places.end_transfers()
             raise
         finally:
             ahead.close()  # who still waits for bytes is woken
+            few.close()
 
     def close(self) -> None:
         """Drop what has not begun, and wait for what has: a few milliseconds."""
