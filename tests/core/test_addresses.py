@@ -94,6 +94,7 @@ def test_a_folder_that_is_called_like_an_address_is_opened(tmp_path, monkeypatch
         "s3://KEYPASSWORD@bucket/a",
         "http://me:PASSWORD@host/a?x=PASSWORD",
         "ftp://me:PASSWORD@host/a?PASSWORD",
+        "hf://me:PASSWORD@huggingface.co/owner/name",
     ],
 )
 def test_a_password_in_an_address_is_refused_and_not_shown(text):
@@ -126,6 +127,18 @@ def test_a_query_is_part_of_an_address_and_of_no_other():
     assert b"SECRET" not in pickle.dumps(one)
     assert [one.parent.query, (one.parent / "b").query, one.with_name("b").query] == [None] * 3
     assert locate("s3://bucket/what?.bin").key == "what?.bin"
+
+
+@pytest.mark.parametrize("text", ["s3://", "https://", "hf://", "S3://bucket/a", "HTTPS://host/a"])
+def test_what_begins_as_an_address_is_not_taken_for_a_path(text):
+    with pytest.raises(UnreadableFile) as caught:
+        locate(text)
+    assert str(caught.value).startswith(f"{text}: ")
+
+
+def test_a_revision_without_a_name_is_refused():
+    with pytest.raises(UnreadableFile, match="hf://owner/name@revision"):
+        locate("hf://owner/name@/a.bin")
 
 
 @pytest.mark.parametrize("text", ["s3://bucket/a//b", "s3://bucket/../b", "gs://bucket/a/./b"])

@@ -21,6 +21,7 @@ DATA = bytes(range(256)) * 4000
 INSIDE = [
     "127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
     "100.64.0.1", "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "::",
+    "64:ff9b::169.254.169.254", "64:ff9b:1::10.0.0.1", "2002:0a00:0001::1", "::10.0.0.1", "fec0::1",
 ]  # fmt: skip
 
 
@@ -29,7 +30,10 @@ def test_an_address_inside_a_network_is_not_public(address):
     assert not connections._is_public(address)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "address",
+    ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2002:808:808::1"],
+)
 def test_an_address_of_the_internet_is_public(address):
     assert connections._is_public(address)
 
@@ -44,7 +48,14 @@ def test_a_name_that_also_leads_inside_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(
     "location",
-    ["http://host/a", "ftp://host/a", "https://user:password@host/a", "https://host:x/", "a b"],
+    [
+        "http://host/a",
+        "ftp://host/a",
+        "https://user:password@host/a",
+        "https://host:x/",
+        "a b",
+        "//[a",
+    ],
 )
 def test_a_redirect_out_of_https_or_to_no_server_is_refused(location):
     with pytest.raises(RefusedHost):

@@ -3,7 +3,12 @@
 import http.server
 import json
 import pickle
+import signal
+import socket
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -96,6 +101,37 @@ def test_public_files_are_read_without_credentials(s3rver, monkeypatch):
     link = STORES.store(address).link(address)
     assert "?" not in link.url
     places.forget()
+
+
+def test_an_empty_key_is_no_key(s3rver, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3rver.url)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    places.forget()
+
+    address = locate("s3://public/a")
+    assert "?" not in STORES.store(address).link(address).url
+    places.forget()
+
+
+def test_who_waits_for_a_listing_hears_ctrl_c(monkeypatch):
+    """The store never answers, and obstore would wait for it outside of Python."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "x")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        argv = [sys.executable, "-m", "difflens", "show", "s3://bucket/m"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(argv, **pipes) as process, silent.accept()[0]:
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            assert process.wait(20) == 130
+            assert time.monotonic() - began < 1
 
 
 def test_a_profile_is_found_by_boto3(moto, tmp_path, monkeypatch):

@@ -22,12 +22,13 @@ from .escape import visible
 ALLOW_HTTP = "DIFFLENS_ALLOW_HTTP"  # the environment variable that `--allow-http` sets
 # A path object turns the two slashes into one.
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(?!/)(.+)", re.DOTALL)
+_ALMOST = re.compile(r"([A-Za-z0-9]+)://.*", re.DOTALL)  # a scheme, and no address
 _HUB = "hf"
 _WEB = frozenset({"https", "http"})
 SCHEMES = frozenset({"s3", "gs", "az", _HUB}) | _WEB
 # A revision is one part of the address, unless it is a pull request of the hub.
 _HUB_ROOT = re.compile(
-    r"([^/@]+(?:/[^/@]+(?:@(?:refs/[^/@]+/[^/@]+|[^/@]+))?)?)(?:/(.*))?", re.DOTALL
+    r"([^/@]+\Z|[^/@]+/[^/@]+(?:@(?:refs/[^/@]+/[^/@]+|[^/@]+))?)(?:/(.*))?", re.DOTALL
 )
 
 
@@ -129,6 +130,7 @@ def locate(text: str | os.PathLike[str] | Address) -> Location:
     text = os.fspath(text)
     match = _ADDRESS.fullmatch(text)
     if match is None or os.path.lexists(text):
+        _refuse_almost(text)
         return Path(text)
     scheme, rest = match.groups()
     if scheme not in SCHEMES:
@@ -140,6 +142,16 @@ def locate(text: str | os.PathLike[str] | Address) -> Location:
         hint = "use https://, or allow it with --allow-http"
         raise UnreadableFile(_without_secrets(scheme, rest), reason, hint=hint)
     return _address(scheme, rest)
+
+
+def _refuse_almost(text: str) -> None:
+    """Raise if somebody meant an address, and no path: `s3://`, `S3://bucket`."""
+    match = _ALMOST.fullmatch(text)
+    if match is None or match[1].lower() not in SCHEMES or os.path.lexists(text):
+        return
+    where = _without_secrets(match[1], text.partition("://")[2])
+    form = f"{match[1].lower()}://..."
+    raise UnreadableFile(where, f"this is no address: one is written {form}")
 
 
 def _address(scheme: str, rest: str) -> Address:
@@ -165,7 +177,7 @@ def _hub_address(rest: str) -> Address:
     match = _HUB_ROOT.fullmatch(rest)
     if match is None:
         reason = "an address on the hub is hf://owner/name, hf://owner/name@revision or longer"
-        raise UnreadableFile(visible(f"{_HUB}://{rest}"), reason)
+        raise UnreadableFile(_without_secrets(_HUB, rest), reason)
     return Address(_HUB, match[1], match[2] or "")
 
 
@@ -187,5 +199,5 @@ def _without_secrets(scheme: str, rest: str) -> str:
     """Write an address that was refused, without its password and its query."""
     rest, mark, _ = rest.partition("?")
     root, slash, key = rest.partition("/")
-    root = f"...@{root.rpartition('@')[2]}" if "@" in root and scheme != _HUB else root
+    root = f"...@{root.rpartition('@')[2]}" if "@" in root else root
     return visible(f"{scheme}://{root}{slash}{key}{'?...' if mark else ''}")

@@ -29,6 +29,8 @@ CONNECT_SECONDS = 10.0
 STALL_SECONDS = 15.0  # without a byte
 _IDLE_SECONDS = 20.0  # servers close what is idle, often after a minute
 _MOST_IDLE = 32
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that the internet has given out
 
 
 class RefusedHost(Exception):
@@ -145,9 +147,18 @@ def _dial(name: str, port: int, *, named: bool) -> socket.socket:
 
 def _is_public(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    if isinstance(address, ipaddress.IPv6Address):
+        address = _inner(address)
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
     return address.is_global and not address.is_multicast
+
+
+def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the IPv4 address that a gateway would make of this one; itself if there is none."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _proxy(host: Host) -> SplitResult | None:

@@ -20,6 +20,7 @@ from difflens.core.addresses import Address, Location
 from difflens.core.errors import LimitExceeded, UnreadableFile
 from difflens.core.escape import visible
 
+from .connections import RefusedHost
 from .links import Link
 from .stores import Entry
 from .texts import Text, fetch_text
@@ -82,10 +83,18 @@ class Hub:
             onward = _NEXT.search(text.answer_headers.get("Link", ""))
             if onward is None:
                 return
-            following = link.follow(onward[1])
-            if following.host != link.host:
-                raise UnreadableFile(shown, "the hub's listing goes on at another server")
-            link = following
+            link = _following(shown, link, onward[1])
+
+
+def _following(shown: str, link: Link, location: str) -> Link:
+    """Return the link to the next part of a listing, which must be on the same server."""
+    try:
+        following = link.follow(location)
+    except RefusedHost:
+        following = None
+    if following is None or following.host != link.host:
+        raise UnreadableFile(shown, "the hub's listing goes on at another server")
+    return following
 
 
 def pin(address: Address) -> Location:

@@ -50,13 +50,13 @@ class Link(NamedTuple):
 
     def follow(self, location: str) -> Link:
         """Return the link of a redirect; what proves who we are stays with its host."""
-        link = self._replace(url=urljoin(self.url, location).partition("#")[0])
+        try:
+            link = self._replace(url=urljoin(self.url, location).partition("#")[0])
+            before, after = self.host, link.host
+        except ValueError as error:  # no such port, or no address at all
+            raise RefusedHost from error
         if not _URL.fullmatch(link.url):
             raise RefusedHost
-        try:
-            before, after = self.host, link.host
-        except ValueError as error:  # no such port
-            raise RefusedHost from error
         if after.scheme not in _PORTS or not after.name or "@" in urlsplit(link.url).netloc:
             raise RefusedHost
         if before.scheme == "https" and after.scheme != "https":

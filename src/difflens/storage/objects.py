@@ -7,9 +7,11 @@ address of one file, valid for an hour, or a header that is sent to the store on
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from difflens.core.addresses import Address
@@ -19,6 +21,7 @@ from difflens.core.escape import visible
 from .links import Link
 from .stores import Entry
 
+T = TypeVar("T")
 _VALID = timedelta(hours=1)
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
@@ -58,7 +61,7 @@ class Bucket:
     def link(self, address: Address) -> Link:
         """Return where a file is asked for."""
         try:
-            return self._provider.link(self._store, address.root, address.key)
+            return _answer(self._provider.link, self._store, address.root, address.key)
         except UnreadableFile:
             raise
         except Exception as error:  # noqa: BLE001  the same
@@ -67,7 +70,7 @@ class Bucket:
     def entries(self, folder: Address) -> Mapping[str, Entry]:
         """List what lies directly in a folder."""
         try:
-            listing = self._list(self._store, folder.key or None)
+            listing = _answer(self._list, self._store, folder.key or None)
         except Exception as error:  # noqa: BLE001  the same
             raise _unreadable(folder, error) from None
         entries = {path.rpartition("/")[2]: Entry(None) for path in listing["common_prefixes"]}
@@ -75,6 +78,20 @@ class Bucket:
             if each["path"] != folder.key:  # some tools write an empty object for a folder
                 entries[each["path"].rpartition("/")[2]] = Entry(each["size"])
         return entries
+
+
+def _answer(ask: Callable[..., T], *words: Any) -> T:
+    """Ask on a thread of its own: while obstore waits for a server, it hears no Ctrl-C."""
+    future = Future[T]()
+
+    def settle() -> None:
+        try:
+            future.set_result(ask(*words))
+        except BaseException as error:  # noqa: BLE001  it is raised by who waits
+            future.set_exception(error)
+
+    threading.Thread(target=settle, name="difflens-store", daemon=True).start()
+    return future.result()
 
 
 def signed_link(store: Any, key: str) -> Link:

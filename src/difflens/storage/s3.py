@@ -43,7 +43,7 @@ def _has_keys() -> bool:
         return False
     if os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
         return True
-    return "AWS_ACCESS_KEY_ID" in os.environ and "AWS_PROFILE" not in os.environ
+    return bool(os.environ.get("AWS_ACCESS_KEY_ID")) and "AWS_PROFILE" not in os.environ
 
 
 def _boto3_provider() -> Any:

@@ -15,6 +15,7 @@ import difflens
 from difflens.core.errors import DifflensError, ModelError
 from difflens.core.records import SAME, TensorInfo
 from difflens.diffs.fingerprints.file import read_fingerprint, to_bytes, write_fingerprint
+from difflens.diffs.fingerprints.identity import ONE_FILE_FORMATS, identity_of
 from difflens.diffs.fingerprints.make import LEAF, fingerprint_tensors
 from difflens.diffs.fingerprints.sides import open_side
 from difflens.engines.threads import Threads
@@ -256,6 +257,63 @@ def test_exact_figures_read_only_what_hashes_leave_open(pair, monkeypatch):
         ("a", "changed"), ("b", "changed"), ("c", "identical")
     ]  # fmt: skip
     assert set(read) == {"a", "b"}
+
+
+def sharded(folder, left):
+    """Write a model as two shards with an index; return the index."""
+    half = dict(list(left.items())[:1]), dict(list(left.items())[1:])
+    shards = {f"model-0000{n}-of-00002.safetensors": part for n, part in enumerate(half, 1)}
+    for name, part in shards.items():
+        write(folder / name, part)
+    index = folder / "model.safetensors.index.json"
+    homes = {tensor: name for name, part in shards.items() for tensor in part}
+    index.write_text(json.dumps({"metadata": {}, "weight_map": homes}))
+    return index
+
+
+def test_exact_figures_of_an_index_whose_shard_has_changed_since_are_refused(tmp_path):
+    left, right = steps()
+    index = sharded(tmp_path / "left", left)
+    side = tmp_path / "left.fingerprint"
+    write_fingerprint(made(index), side)
+    other = sharded(tmp_path / "right", left)
+    assert not difflens.diff(side, other, exact=True).changed
+
+    sharded(tmp_path / "left", right)
+    with pytest.raises(ModelError, match="has changed since"):
+        difflens.diff(side, other, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "form", "part"),
+    [
+        ("model.onnx", "onnx", "model.onnx.data"),
+        ("saved_model.pb", "saved-model", "variables/variables.data-00000-of-00001"),
+        ("", "saved-model", "variables/variables.data-00000-of-00001"),
+        (".metadata", "dcp", "__0_0.distcp"),
+        ("model.index", "tensorflow", "model.data-00000-of-00001"),
+        ("model.new", "a format of somebody else", "part"),
+    ],
+)
+def test_the_identity_of_a_model_in_several_files_is_that_of_all(tmp_path, named, form, part):
+    for name in (named or "saved_model.pb", part):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"1")
+    before = identity_of(tmp_path / named, form)
+
+    (tmp_path / part).write_bytes(b"22")
+
+    assert "" != before != identity_of(tmp_path / named, form)
+
+
+def test_the_identity_of_a_model_in_one_file_is_its_own(tmp_path):
+    (tmp_path / "a.safetensors").write_bytes(b"1")
+    before = [identity_of(tmp_path / "a.safetensors", each) for each in ONE_FILE_FORMATS]
+
+    (tmp_path / "a.fingerprint").write_bytes(b"1")
+
+    assert before == [identity_of(tmp_path / "a.safetensors", each) for each in ONE_FILE_FORMATS]
+    assert identity_of(tmp_path / "a.safetensors", "safetensors in gzip") == before[0]
 
 
 def test_exact_figures_of_a_model_that_has_changed_since_are_refused(pair):

@@ -1,5 +1,7 @@
 """Fingerprints of models that lie elsewhere, and made by other processes: the same ones."""
 
+import json
+
 import numpy as np
 import pytest
 from laws.elsewhere import Elsewhere
@@ -58,6 +60,17 @@ def test_exact_figures_of_a_file_elsewhere_that_has_changed_are_refused(served, 
     (folder / "l.safetensors").write_bytes((folder / "r.safetensors").read_bytes())
 
     with pytest.raises(ModelError, match="has changed since"):
+        difflens.diff(tmp_path / "l.fingerprint", f"{url}/r.safetensors", exact=True)
+
+
+def test_exact_figures_of_an_index_elsewhere_are_refused(served, tmp_path):
+    """Whether its shards have changed is not known there: a web server lists nothing."""
+    folder, url = served
+    homes = dict.fromkeys("ab", "l.safetensors")
+    (folder / "l.safetensors.index.json").write_text(json.dumps({"weight_map": homes}))
+    write_fingerprint(made(f"{url}/l.safetensors.index.json"), tmp_path / "l.fingerprint")
+
+    with pytest.raises(ModelError, match="cannot be told"):
         difflens.diff(tmp_path / "l.fingerprint", f"{url}/r.safetensors", exact=True)
 
 

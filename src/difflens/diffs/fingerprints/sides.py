@@ -49,9 +49,10 @@ class Recorded:
         where = visible(recorded.model.path or self.path)
         if recorded.model.path in ("", ALREADY_OPEN, IN_MEMORY):
             raise ModelError(where, "the fingerprint does not say where its model is")
+        place = locate(recorded.model.path)
         if not recorded.identity:
             raise ModelError(where, "whether it has changed cannot be told", hint=_HINT)
-        if identity_of(locate(recorded.model.path)) != recorded.identity:
+        if identity_of(place, recorded.model.format) != recorded.identity:
             reason = f"it is not there, or has changed since {visible(self.path)} was made"
             raise ModelError(where, reason, hint=_HINT)
         return recorded.model.path
@@ -81,7 +82,9 @@ class Unread:
     def read(self, engine: Engine, progress: Progress | None = None) -> Fingerprint:
         """Read every byte, and make the fingerprint."""
         place = self._place
-        path, identity = (full_path(place), identity_of(place)) if place else (self.path, "")
+        path, identity = self.path, ""
+        if place:
+            path, identity = full_path(place), identity_of(place, self.info.format)
         if not path.isprintable():  # bytes that are no text: the file could not be found again
             path, identity = visible(path), ""
         made = fingerprint_tensors(self.weights, self.tensors.values(), engine, progress)
