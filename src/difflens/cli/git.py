@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from . import EXIT_SAME
 
-_ALL = click.argument("words", nargs=-1, type=click.UNPROCESSED)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _words(count: int = -1) -> Callable[[Command], Command]:
+    """Take the words of git, so many of them: of a driver, git knows what they are."""
+    return click.argument("words", nargs=count, required=True, type=click.UNPROCESSED)
 
 
 @click.group(name="git")
@@ -65,7 +73,7 @@ _through("log", "Run `git log`, with -p with summaries instead of lines per tens
 
 
 @command.command(name="diff-driver", hidden=True)
-@_ALL
+@_words()
 def diff_driver(words: tuple[str, ...]) -> int:
     """Show the change of one path; git calls this, and wants 0 whatever there is to show."""
     from ._git_drivers import show_change
@@ -75,7 +83,7 @@ def diff_driver(words: tuple[str, ...]) -> int:
 
 
 @command.command(name="textconv", hidden=True)
-@_ALL
+@_words()
 def textconv(words: tuple[str, ...]) -> int:
     """Write a model as text; git calls this, and wants 0 whatever the file is."""
     from ._git_drivers import as_text
@@ -85,7 +93,7 @@ def textconv(words: tuple[str, ...]) -> int:
 
 
 @command.command(name="merge-driver", hidden=True)
-@_ALL
+@_words(5)
 def merge_driver(words: tuple[str, ...]) -> int:
     """Refuse to merge a model; git calls this, and keeps the path in conflict."""
     from ._git_drivers import merge
@@ -95,7 +103,7 @@ def merge_driver(words: tuple[str, ...]) -> int:
 
 
 @command.command(name="difftool", hidden=True)
-@_ALL
+@_words(3)
 def difftool(words: tuple[str, ...]) -> int:
     """Compare the two files, or with --dir-diff the two folders, that git difftool made."""
     from pathlib import Path
