@@ -22,6 +22,7 @@ COUNT = 8_192
 NAMES = [f"layers.{at // 64}.experts.{at % 64}.down_proj.weight" for at in range(COUNT)]
 OPENING = 600  # bytes for each tensor of a pair: names, headers, places and pairs
 ROWS = 450  # of a report in which every tensor changed; 1,200 as plain rows
+TEXT = 50  # of a text about the same
 
 
 def model(path: Path, seed: int, share: float = 1.0) -> Path:
@@ -85,6 +86,30 @@ def test_a_report_takes_little_for_each_tensor(folder, right, most):
     assert len(made.tensors) == COUNT
     assert held["bytes"] < most
     assert held["objects"] < 0.1
+
+
+def test_text_takes_little_for_each_tensor_as_it_is_measured(folder):
+    opened = diff(folder / "base.safetensors", folder / "all.safetensors", threads=1)
+
+    with cost() as held:
+        follower = renderer["cli"].options["follower"](View(), opened.pairs)
+        made = report(opened, follow=follower.add)
+
+    assert made.totals.changed == COUNT
+    assert made.tensors == ()
+    assert held["bytes"] < TEXT
+    assert held["objects"] < 0.1
+
+
+@pytest.mark.parametrize("right", ["base", "few", "all"])
+def test_a_text_that_follows_the_rows_is_the_text_of_the_report(folder, right):
+    opened = diff(folder / "base.safetensors", folder / f"{right}.safetensors", threads=1)
+    entry = renderer["cli"]
+
+    follower = entry.options["follower"](View(), opened.pairs)
+    told = follower.text(report(opened, follow=follower.add))
+
+    assert told == entry.plugin(report(opened), View())
 
 
 @pytest.mark.parametrize("name", ["cli", "json", "full-json", "csv"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -15,16 +15,25 @@ from ._project import left_out
 from ._revisions import with_revisions
 
 if TYPE_CHECKING:
-    from difflens.core.records import Report
+    from difflens.core.records import Pair, Report, View
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PAGE = "difflens-report.html"
 # These documents open with a sentence about the change, so they ask for it by themselves.
 _TELLING = frozenset({"html", "markdown"})
+# What looks at all rows again, once they are measured.
+_LOOKING_BACK = ("by_magnitude", "review", "generate_report", "verify_conversion")
 
 
-def compare(left: str, right: str, options: dict[str, Any]) -> Report:
+class Compared(NamedTuple):
+    """A report, and the follower that was given its rows, if the renderer has one."""
+
+    report: Report
+    follower: Any = None
+
+
+def compare(left: str, right: str, options: dict[str, Any]) -> Compared:
     """Compare two models with what the user asked for."""
     from difflens.diffs.fingerprints.story import diff
     from difflens.diffs.story import report
@@ -59,12 +68,29 @@ def compare(left: str, right: str, options: dict[str, Any]) -> Report:
         opened.session.progress
     ):
         evidence, policy = gathered(left, right, options) if names else (None, None)
-        verify_conversion = options["verify_conversion"]
-        compared = report(opened, names, evidence, policy, verify_conversion=verify_conversion)
+        follower = _follower(opened.pairs, options)
+        compared = report(
+            opened,
+            names,
+            evidence,
+            policy,
+            verify_conversion=options["verify_conversion"],
+            follow=follower and follower.add,
+        )
     compared = _noted(with_revisions(compared, options))
     for warning in compared.warnings:
         warn(warning)
-    return _ordered(compared) if options["by_magnitude"] else compared
+    return Compared(_ordered(compared) if options["by_magnitude"] else compared, follower)
+
+
+def _follower(pairs: tuple[Pair, ...], options: dict[str, Any]) -> Any:
+    """Make what writes the text while rows are measured; None if they are looked at later."""
+    from difflens.render.diffs import renderer
+
+    follower = renderer[options["output"]].options.get("follower")
+    if follower is None or any(options[each] for each in _LOOKING_BACK):
+        return None
+    return follower(_view(options), pairs)
 
 
 def _noted(compared: Report) -> Report:
@@ -136,44 +162,55 @@ def settle_output(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"output": output, "generate_report": page}
 
 
-def show(report: Report, options: dict[str, Any]) -> None:
+def show(compared: Compared, options: dict[str, Any]) -> None:
     """Render a report as asked, and write it where asked."""
     from ._output import emit_pieces
 
     if options["generate_report"] and options["output"] != "html":
-        _page(report, options)
+        _page(compared, options)
         options = options | {"out": None}
     if not options["quiet"]:
-        emit_pieces(_pieces(report, options), options["out"])
+        emit_pieces(_pieces(compared, options), options["out"])
 
 
-def _page(report: Report, options: dict[str, Any]) -> None:
+def _page(compared: Compared, options: dict[str, Any]) -> None:
     from ._output import emit
 
     where = options["out"] or PAGE
-    emit(rendered(report, options | {"output": "html", "brief": False}), where)
+    emit(rendered(compared, options | {"output": "html", "brief": False}), where)
     if not options["quiet"]:
         sys.stderr.write(f"difflens: the report is in {where}\n")
 
 
-def rendered(report: Report, options: dict[str, Any]) -> str:
+def rendered(compared: Compared, options: dict[str, Any]) -> str:
     """Render a report as asked."""
-    return "".join(_pieces(report, options))
+    return "".join(_pieces(compared, options))
 
 
-def _pieces(report: Report, options: dict[str, Any]) -> Iterable[str]:
+def _pieces(compared: Compared, options: dict[str, Any]) -> Iterable[str]:
     """Render a report as asked, in pieces if the renderer can."""
     from difflens.core.escape import for_terminal
     from difflens.render.diffs import renderer
 
-    from ._output import view
-
+    report = compared.report
     if options["brief"]:
         names = f"{for_terminal(report.left.path)} and {for_terminal(report.right.path)}"
         if report.verdict.word == "nothing_to_compare":
             return [f"Files {names} hold no tensors: nothing to compare\n"]
         return [f"Files {names} differ\n" if report.verdict.differs else ""]
-    how = view(
+    if compared.follower:
+        return [compared.follower.text(report)]
+    chosen_one = renderer[options["output"]]
+    if "pieces" in chosen_one.options:
+        pieces: Iterable[str] = chosen_one.options["pieces"](report, _view(options))
+        return pieces
+    return [chosen_one.plugin(report, _view(options))]
+
+
+def _view(options: dict[str, Any]) -> View:
+    from ._output import view
+
+    return view(
         color="never" if options["no_color"] else options["color"],
         stats=options["stats"],
         verbose=options["verbose"],
@@ -181,8 +218,3 @@ def _pieces(report: Report, options: dict[str, Any]) -> Iterable[str]:
         review=options["review"],
         charts=options["charts"],
     )
-    chosen_one = renderer[options["output"]]
-    if "pieces" in chosen_one.options:
-        pieces: Iterable[str] = chosen_one.options["pieces"](report, how)
-        return pieces
-    return [chosen_one.plugin(report, how)]

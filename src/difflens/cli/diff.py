@@ -164,8 +164,8 @@ def _compare_sides(left: str, right: str | None, options: dict[str, Any]) -> int
 
         compared = compare(left, right, options)
         show(compared, options)
-        code = exit_code(compared, options)
-        if code == EXIT_TROUBLE and is_empty(compared):
+        code = exit_code(compared.report, options)
+        if code == EXIT_TROUBLE and is_empty(compared.report):
             _say(
                 DifflensError(
                     "nothing to compare: neither side holds a tensor",
@@ -205,7 +205,7 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
     names = [set(model_files(each)) for each in sides]
     if not names[0] | names[1]:
         raise UnknownFormat(left, f"neither it nor {right} holds a model")
-    code, compared = EXIT_SAME, 0
+    code, count = EXIT_SAME, 0
     parts: dict[str, Any] = {}
     for name in sorted(names[0] | names[1]):
         if not (name in names[0] and name in names[1]):
@@ -214,18 +214,18 @@ def compare_folders(left: str, right: str, options: dict[str, Any]) -> int:
             continue
         try:
             before, after = (str(side if name == "." else side / name) for side in sides)
-            report = compare(before, after, options)
+            compared = compare(before, after, options)
         except ModelError as error:  # the others can still be compared; the exit code tells
             _say(rename_error(error, options.get("shown", {})))
             code = EXIT_TROUBLE
         else:
-            parts[name] = rendered(report, options)
-            if not is_empty(report):  # such as training_args.bin beside the weights
-                compared += 1
-                code = max(code, exit_code(report, options))
+            parts[name] = rendered(compared, options)
+            if not is_empty(compared.report):  # such as training_args.bin beside the weights
+                count += 1
+                code = max(code, exit_code(compared.report, options))
     if not options["quiet"] and parts:
         emit(_joined(left, right, parts, options), options["out"])
-    if not compared and code == EXIT_SAME:
+    if not count and code == EXIT_SAME:
         _say(DifflensError("nothing to compare: no pair of files holds a tensor", where=left))
         return EXIT_TROUBLE
     return code

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from difflens.core.records import Report
+from difflens.core.records import Report, Row
 from difflens.engines import start_engine
 from difflens.models.checkpoint import Checkpoint, open_checkpoint
 from difflens.models.computed import derived, nodes_of
@@ -115,10 +115,12 @@ def report(
     policy: Policy | None = None,
     *,
     verify_conversion: bool = False,
+    follow: Callable[[Row], None] | None = None,
 ) -> Report:
     """Measure a diff, ask the analyses, judge, and return all of it as plain data.
 
-    `verify_conversion` asks only whether both are the same model, whatever their formats.
+    `verify_conversion` asks only whether both are the same model, whatever their formats. Who may
+    `follow` is given each row as it is measured; the report then holds no rows.
     """
     answers: list[Envelope] = []
     if analyses:
@@ -132,9 +134,10 @@ def report(
 
     # Without an analysis each delta is measured here and let go: there may be a million of them.
     tally, rows = Tally(diff.left, diff.right), PackedRows()
+    take = follow or rows.append
     for place, delta in enumerate(diff.stream()):
         tally.add(delta)
-        rows.append(row(delta, diff.whole_measures(place)))
+        take(row(delta, diff.whole_measures(place)))
 
     used = evidence.given if evidence and analyses else {}
     judged = judge(diff, tally.totals(), rows.as_tuple(), answers, used)

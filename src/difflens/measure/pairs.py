@@ -51,6 +51,11 @@ class Batch(NamedTuple):
         """How much memory it takes: for what is read ahead and for steps."""
         return _MEMORY
 
+    @property
+    def is_tiny(self) -> bool:
+        """Is nearly all of its work Python's own, for which threads only wait for each other?"""
+        return 2 * self.size_bytes < len(self.chunks) * _LEAST
+
     def extents(self) -> Iterator[Extent]:
         """Yield the ranges of remote files that it reads."""
         return chain.from_iterable(chunk.extents() for chunk in self.chunks)
@@ -172,12 +177,24 @@ def _run(
             yield plan, [states.popleft() for _ in plan.chunks]
 
     batches = _batches(plans, waiting, engine.task_bytes)
-    for done, size in engine.run(_scan_batch, batches, remote=remote):
+    for done, size in _scan_batches(batches, engine, remote=remote):
         states.extend(done)
         if progress:
             progress(size)
         yield from ready()
     yield from ready()
+
+
+def _scan_batches(
+    batches: Iterable[Batch], engine: Engine, *, remote: bool
+) -> Iterator[tuple[list[State], int]]:
+    """Have the engine scan them; threads get no tiny ones, these are scanned here."""
+    is_local = engine.is_here and not remote
+    for is_tiny, group in groupby(batches, lambda batch: is_local and batch.is_tiny):
+        if is_tiny:
+            yield from map(_scan_batch, group)
+        else:
+            yield from engine.run(_scan_batch, group, remote=remote)
 
 
 def _batches(plans: Iterable[Plan], waiting: deque[Plan], wanted: int) -> Iterator[Batch]:

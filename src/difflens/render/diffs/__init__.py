@@ -2,6 +2,10 @@
 
 A renderer whose text grows with the number of tensors may also register `pieces`, a generator of
 the same text: `@renderer(suffix=".json", pieces=pieces)`.
+
+A renderer that needs no row twice may register a `follower`, a class that takes rows as they are
+measured: `follower(view, pairs)` makes one, `add(row)` hands it the next row, and `text(report)`
+has it write the same text of a report that then need not hold the rows.
 """
 
 from collections.abc import Callable

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from difflens.core.escape import for_terminal
 from difflens.core.findings import Finding
-from difflens.core.records import MetadataChange, Report, Totals, View
+from difflens.core.records import MetadataChange, Pair, Report, Row, Totals, View
 
 from ..document.numbers import plural
 from ..document.text import Paint, painter
 from ..report.answers import LONGEST_SENTENCE, answer, finding_line, gap_line, opening
 from ..report.counts import counts
-from ..report.findings import MOST_FINDINGS, findings, unassessed
-from ..report.lines import Text, differences
+from ..report.findings import MOST_FINDINGS, broken, findings, ranked, unassessed
+from ..report.lines import Differences, Found, Text
 from ..report.state import shown_metadata, shown_state, state_line
 from . import renderer
 
@@ -21,11 +21,46 @@ _LONGEST_VALUE = 60
 _MINOR = ("low", "info")  # severities that are counted, not listed
 
 
-@renderer(suffix=".txt")
+class Follower:
+    """Takes the rows of a report one after the other, and writes its text without them."""
+
+    def __init__(self, view: View, pairs: Iterable[Pair | Row]) -> None:
+        """Begin without a row; `pairs` are those of all rows to come."""
+        self._view = view
+        self._found = Found(view, pairs)
+        self._broken: list[Finding] = []
+
+    def add(self, row: Row) -> None:
+        """Take the next row."""
+        self._found.add(row)
+        finding = broken(row)
+        if finding:
+            self._broken.append(finding)
+
+    def text(self, report: Report) -> str:
+        """Write the report of these rows."""
+        paint = painter(self._view.color)
+        every = ranked(report, self._broken)
+        tensors = _differences(self._found.texts(), report, self._view, paint)
+        return _text(
+            report, _blocks(report, list(_findings(every, paint)), list(tensors), paint), paint
+        )
+
+
+@renderer(suffix=".txt", follower=Follower)
 def cli(report: Report, view: View) -> str:
     """One line a tensor that differs; folds by block above 40 lines."""
-    paint = painter(view.color)
-    body = _review(report, paint) if view.review else _blocks(report, view, paint)
+    if view.review:
+        paint = painter(view.color)
+        return _text(report, _review(report, paint), paint)
+    follower = Follower(view, report.tensors)
+    for row in report.tensors:
+        follower.add(row)
+    return follower.text(report)
+
+
+def _text(report: Report, body: Iterable[str], paint: Paint) -> str:
+    """Write the body between the sentence that tells the change and the verdict."""
     texts = [
         *filter(None, [paint(opening(report.analyses), "verdict")]),
         *body,
@@ -35,11 +70,10 @@ def cli(report: Report, view: View) -> str:
     return "\n".join(texts) + "\n"
 
 
-def _blocks(report: Report, view: View, paint: Paint) -> list[str]:
-    """Write findings, tensors and answers, each under its heading; tensors alone need none."""
-    tensors = list(_differences(report, view, paint))
+def _blocks(report: Report, found: list[str], tensors: list[str], paint: Paint) -> list[str]:
+    """Put findings, tensors and answers under their headings; tensors alone need none."""
     blocks = [
-        ("Findings", list(_findings(report, paint))),
+        ("Findings", found),
         ("Tensors", tensors),
         ("Analyses", [answer(envelope, paint) for envelope in report.analyses]),
     ]
@@ -52,9 +86,8 @@ def _blocks(report: Report, view: View, paint: Paint) -> list[str]:
     return [*(texts if opening(report.analyses) else texts[1:]), ""]
 
 
-def _findings(report: Report, paint: Paint) -> Iterator[str]:
+def _findings(every: list[Finding], paint: Paint) -> Iterator[str]:
     """Yield the worst finding of each tensor, and how many there are beside them."""
-    every = findings(report)
     worst: dict[str, Finding] = {}
     for place, each in enumerate(every):
         if each.severity not in _MINOR:
@@ -67,8 +100,7 @@ def _findings(report: Report, paint: Paint) -> Iterator[str]:
         yield f"{plural(len(every) - len(shown), 'further finding')}: -o json"
 
 
-def _differences(report: Report, view: View, paint: Paint) -> Iterator[str]:
-    texts = differences(report, view)
+def _differences(texts: Differences, report: Report, view: View, paint: Paint) -> Iterator[str]:
     yield from (_painted(text, paint) for text in texts.differing)
     for part in shown_state(report, view):
         kind, text = state_line(part).split(": ", 1)

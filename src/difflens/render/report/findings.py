@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import NamedTuple
 
@@ -22,14 +22,19 @@ _LONGEST_WORD = 60
 
 def findings(report: Report) -> list[Finding]:
     """List them by severity, then by the strength of what shows them, then by subject."""
+    return ranked(report, filter(None, map(broken, report.tensors)))
+
+
+def ranked(report: Report, wrecks: Iterable[Finding]) -> list[Finding]:
+    """List the same where the tensors that are `broken` are known already."""
     found = [each for envelope in report.analyses for each in envelope.findings]
     settings = [change for change in report.metadata if change.kind != "metadata"]
     known = {each.subject for each in found if each.severity in SERIOUS}
-    broken = (each for each in map(_broken, report.tensors) if each and each.subject not in known)
-    return sorted([*found, *broken, *map(_setting, settings)], key=_key)
+    new = (each for each in wrecks if each.subject not in known)
+    return sorted([*found, *new, *map(_setting, settings)], key=_key)
 
 
-def _broken(row: Row) -> Finding | None:
+def broken(row: Row) -> Finding | None:
     """Report a tensor that cannot work any more, whether or not an analysis looked at it."""
     grown = nonfinite_appeared(row)
     if grown:

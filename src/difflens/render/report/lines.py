@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf, isfinite
 from typing import NamedTuple
 
 from difflens.core.escape import for_terminal
-from difflens.core.records import Figures, Report, Row, View
+from difflens.core.records import Figures, Pair, Report, Row, View
 
 from ..document.numbers import before_after, brackets, percent, scientific
 from .rows import (
@@ -298,27 +298,50 @@ class Differences(NamedTuple):
 
 def differences(report: Report, view: View) -> Differences:
     """Write what differs; above 40 lines those that are alike up to a number are one."""
-    differing, uncompared = _Texts(view), _Texts(view)
-    for line in _lines(report, view):
-        (uncompared if line.sign == "?" else differing).add(line)
-    return Differences(differing.all(), uncompared.all())
+    found = Found(view, report.tensors)
+    for row in report.tensors:
+        found.add(row)
+    return found.texts()
 
 
-def _lines(report: Report, view: View) -> Iterator[Line]:
-    rules: Counter[str] = Counter()
-    said: set[str] = set()
-    for row in filter(is_different, report.tensors):
-        if not rules and _has_other_prefix(row):  # most models need no second look at all rows
-            rules.update(each.how for each in report.tensors if _has_other_prefix(each))
+class Found:
+    """What differs, row after row: no row is kept that shares its line with others.
+
+    `pairs` are those of all rows, or the rows: they say how many were renamed by one rule.
+    """
+
+    def __init__(self, view: View, pairs: Iterable[Pair | Row]) -> None:
+        """Begin without a row."""
+        self._view, self._pairs = view, pairs
+        self._rules: Counter[str] = Counter()
+        self._said: set[str] = set()
+        self._differing, self._uncompared = _Texts(view), _Texts(view)
+
+    def add(self, row: Row) -> None:
+        """Add the next row."""
+        if is_different(row):
+            for line in self._lines(row):
+                (self._uncompared if line.sign == "?" else self._differing).add(line)
+
+    def texts(self) -> Differences:
+        """Return what there is to say of all of them."""
+        return Differences(self._differing.all(), self._uncompared.all())
+
+    def _lines(self, row: Row) -> Iterator[Line]:
+        rules, view = self._rules, self._view
+        if not rules and _has_other_prefix(row):  # most models need no look at all pairs
+            rules.update(each.how for each in self._pairs if _has_other_prefix(each))
         is_told = rules[row.how] > _MOST_RENAMES and not view.verbose
-        if is_told and row.how not in said and is_renamed(row):
-            said.add(row.how)
+        if is_told and row.how not in self._said and is_renamed(row):
+            self._said.add(row.how)
             yield _rule(row, rules[row.how])
         yield from lines(row, stats=view.stats, renames=not is_told)
 
 
-def _has_other_prefix(row: Row) -> bool:
-    return row.how.startswith("prefix") and is_renamed(row)
+def _has_other_prefix(each: Pair | Row) -> bool:
+    if not (each.how.startswith("prefix") and each.left and each.right):
+        return False
+    return each.left.name != each.right.name
 
 
 def _rule(row: Row, number: int) -> Line:
