@@ -74,7 +74,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row("fingerprint-diff", f"difflens A.fingerprint B.fingerprint, {TENSORS:,} tensors",
               compared.seconds, "s", 0.5, compared.seconds, ours_runs=runs)  # fmt: skip
     yield Row("sketch-error", "error of estimated distances, rms over dense, columns, low rank",
-              _error(), "x", 0.03)  # fmt: skip
+              _error(), "of 1", 0.03)  # fmt: skip
 
 
 def _error() -> float:

@@ -29,7 +29,8 @@ ROWS = {
     "run-record", "run-analysed", "run-memory",
     *(f"remote-{what}" for what in ("raw", "link", "cpu", "latency", "memory", "memory-files")),
     *(f"remote-{what}" for what in ("tls", "bytes", "bytes-analyses", "shapes", "shapes-bytes")),
-    "remote-shapes-cpu",
+    "remote-shapes-cpu", "ray-speed", "ray-memory", "git-diff", "git-diff-lfs",
+    *(f"fingerprint-{what}" for what in ("made", "diff", "find")), "sketch-error",
 }  # fmt: skip
 
 

@@ -21,7 +21,8 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 EVERY = [each for each in commands(group) if each]
-ALONE = {("demo",), ("list",), ("policy",)}  # they need no argument
+ALONE: set[tuple[str, ...]] = {("demo",), ("list",), ("policy",)}  # they need no argument
+ALONE |= {("git", name) for name in ("diff", "show", "log")}  # git answers
 
 
 def command_at(path: tuple[str, ...]) -> click.Command:

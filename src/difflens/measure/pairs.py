@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     @property
     def is_tiny(self) -> bool:
         """Is nearly all of its work Python's own, for which threads only wait for each other?"""
-        return 2 * self.size_bytes < len(self.chunks) * _LEAST
+        return len(self.chunks) > _TOGETHER // 2
 
     def extents(self) -> Iterator[Extent]:
         """Yield the ranges of remote files that it reads."""
