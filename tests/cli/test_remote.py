@@ -162,6 +162,7 @@ def test_a_report_names_the_commit_that_was_read_and_no_token(difflens, tmp_path
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
         outcome = difflens("hf://org/left", "hf://org/right@main", "-o", "full-json", "--debug")
+        text = difflens("hf://org/left", "hf://org/right@main").out
 
     report = json.loads(outcome.out)
     assert outcome.code == 1
@@ -169,6 +170,7 @@ def test_a_report_names_the_commit_that_was_read_and_no_token(difflens, tmp_path
         name, _, commit = report[side]["path"].partition("@")
         assert name == f"hf://org/{side}"
         assert len(commit) == 40
+        assert f"{side}: hf://org/{side}@{commit}\n" in text
     assert TOKEN not in outcome.out + outcome.err
 
 

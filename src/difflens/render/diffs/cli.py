@@ -64,10 +64,18 @@ def _text(report: Report, body: Iterable[str], paint: Paint) -> str:
     texts = [
         *filter(None, [paint(opening(report.analyses), "verdict")]),
         *body,
+        *_commits(report),
         paint(counts(report), "totals"),
         paint(for_terminal(report.verdict.sentence, LONGEST_SENTENCE), "verdict"),
     ]
     return "\n".join(texts) + "\n"
+
+
+def _commits(report: Report) -> Iterator[str]:
+    """Say which commit of a hub was compared: the user named a branch, and branches move."""
+    for side, model in (("left", report.left), ("right", report.right)):
+        if model.path.startswith("hf://"):
+            yield f"{side}: {for_terminal(model.path)}"
 
 
 def _blocks(report: Report, found: list[str], tensors: list[str], paint: Paint) -> list[str]:
