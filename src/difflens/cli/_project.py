@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, NoReturn
 
@@ -72,6 +71,8 @@ def _read(file: Path) -> dict[str, Any] | None:
             _refuse(file, "tool.difflens must be a table")
     for name in tables:
         if name not in _READERS:
+            from difflib import get_close_matches  # for an error alone
+
             near = get_close_matches(name, _READERS, 1)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(_READERS)}"
             _refuse(file, f"no setting is called '{for_terminal(name)}'", hint)
