@@ -26,7 +26,8 @@ def _start(folder: str) -> subprocess.Popen[bytes]:
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # Ray gives its workers less of the processors than others have, unless it is told not to.
     fair = os.environ | {"RAY_worker_niceness": "0"}
-    process = subprocess.Popen(["ray", "start", *options], env=fair, **quiet)
+    ray = str(Path(sys.executable).with_name("ray"))
+    process = subprocess.Popen([ray, "start", *options], env=fair, **quiet)
     sleep(8)
     return process
 

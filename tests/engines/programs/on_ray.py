@@ -30,7 +30,8 @@ from difflens.render.diffs.full_json import full_json
 
 FOLDER, KILLS = Path(sys.argv[1]), int(sys.argv[2])
 ADDRESS = "127.0.0.1:6390"
-START = ["ray", "start", "--object-store-memory=83886080", "--disable-usage-stats"]
+HERE = Path(sys.executable).parent  # the environment need not be on the PATH
+START = [str(HERE / "ray"), "start", "--object-store-memory=83886080", "--disable-usage-stats"]
 
 
 def start(*options):
@@ -185,7 +186,7 @@ def too_much_memory():
 def cut_by_user():
     """Send the command a Ctrl-C in the middle of its work; is it gone, and is the cluster free?"""
     environment = os.environ | {"RAY_ADDRESS": ADDRESS}
-    command = ["difflens", "diff", *paths(), "--engine", "ray", "--threads", "1"]
+    command = [str(HERE / "difflens"), "diff", *paths(), "--engine", "ray", "--threads", "1"]
     program = [sys.executable, "-c", SLOW, *command[1:]]
     child = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"begun\n"
