@@ -47,14 +47,14 @@ def store(difflens, tmp_path):
     return write(tmp_path / "q.safetensors", arrays(**base))
 
 
-def found(difflens, *arguments):
+def relatives(difflens, *arguments):
     done = difflens("find", *arguments, "-o", "json")
     assert done.code == 0, done.err
     return json.loads(done.out)
 
 
 def test_the_nearest_relatives_come_first_and_strangers_not_at_all(difflens, store):
-    answer = found(difflens, store, "--limit", "10")
+    answer = relatives(difflens, store, "--limit", "10")
 
     keys = [each["key"] for each in answer["relatives"]]
     assert keys[0] == "base@1"
@@ -64,7 +64,7 @@ def test_the_nearest_relatives_come_first_and_strangers_not_at_all(difflens, sto
 
 
 def test_what_is_shared_is_proved_and_distances_are_estimates(difflens, store):
-    every = {each["key"]: each for each in found(difflens, store, "--limit", "10")["relatives"]}
+    every = {each["key"]: each for each in relatives(difflens, store, "--limit", "10")["relatives"]}
 
     assert (every["base@1"]["same"], every["base@1"]["relative_l2"]) == (5, 0.0)
     assert every["base@1"]["estimated_error"] is None
@@ -77,10 +77,10 @@ def test_what_is_shared_is_proved_and_distances_are_estimates(difflens, store):
 
 def test_a_fingerprint_is_searched_for_without_its_model(difflens, store):
     difflens("fingerprint", store, "-o", "q.fingerprint")
-    wanted = found(difflens, store)
+    wanted = relatives(difflens, store)
     store.unlink()
 
-    assert found(difflens, "q.fingerprint") == wanted | {"model": "q.fingerprint"}
+    assert relatives(difflens, "q.fingerprint") == wanted | {"model": "q.fingerprint"}
 
 
 @pytest.mark.usefixtures("store")
@@ -91,7 +91,7 @@ def test_wrapped_renamed_and_resized_models_are_relatives(difflens, tmp_path):
     resized = moved(base, 0.01) | {"layers.0.w": np.random.default_rng(3).standard_normal((61, 40))}
     for model, architecture in ((wrapped, True), (renamed, False), (resized, False)):
         path = write(tmp_path / "other.safetensors", arrays(**model))
-        nearest = found(difflens, path)["relatives"][0]
+        nearest = relatives(difflens, path)["relatives"][0]
         assert nearest["key"] in {"base@1", "near@1", "frozen@1"}
         assert nearest["same_architecture"] is architecture
 
@@ -102,7 +102,7 @@ def test_tensors_of_one_value_show_no_kinship(difflens, tmp_path):
         model = {"ones.weight": np.ones(5000), "w.weight": random.standard_normal((50, 50))}
         record(difflens, tmp_path, key, arrays(**model))
 
-    every = found(difflens, tmp_path / "one.safetensors")["relatives"]
+    every = relatives(difflens, tmp_path / "one.safetensors")["relatives"]
 
     assert {each["key"]: each["shared"] for each in every}.get("two@1", 0.0) == 0.0
 
@@ -133,10 +133,10 @@ def test_snapshots_without_a_fingerprint_are_counted(difflens, store, monkeypatc
         assert "recorded without a fingerprint" in done.err
         assert len(done.err.splitlines()) == 1
 
-    assert found(difflens, store)["unsearched"] == 2
+    assert relatives(difflens, store)["unsearched"] == 2
     assert "2 have no fingerprint" in difflens("find", store).out
     difflens("snapshot", "add", "late", "--version", "1", "--weights", store, "--replace")
-    assert found(difflens, store)["unsearched"] in {1, 2}
+    assert relatives(difflens, store)["unsearched"] in {1, 2}
 
 
 def test_removed_and_replaced_versions_are_not_found(difflens, store, tmp_path):
@@ -144,7 +144,7 @@ def test_removed_and_replaced_versions_are_not_found(difflens, store, tmp_path):
     other = write(tmp_path / "other.safetensors", arrays(**family(50)))
     difflens("snapshot", "add", "near", "--version", "1", "--weights", other, "--replace")
 
-    keys = [each["key"] for each in found(difflens, store, "--limit", "10")["relatives"]]
+    keys = [each["key"] for each in relatives(difflens, store, "--limit", "10")["relatives"]]
 
     assert "base@1" not in keys
     assert "near@1" not in keys

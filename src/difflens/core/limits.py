@@ -40,6 +40,18 @@ def check(overrides: Mapping[str, int] | None) -> dict[str, int]:
     return DEFAULTS | overrides
 
 
+def limit_of(limits: Mapping[str, int], name: str) -> int:
+    """Return a limit by name, with the value of the user if there is one.
+
+    >>> limit_of({"rank": 80}, "rank"), limit_of({}, "rank")
+    (80, 64)
+    """
+    limit = limits.get(name, DEFAULTS.get(name))
+    if limit is None:
+        raise UnknownName("limit", name, DEFAULTS)
+    return limit
+
+
 def parse(texts: Iterable[str]) -> dict[str, int]:
     """Read limits as they are written on the command line.
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from weakref import WeakSet
 
 from difflens.core.addresses import address_error
-from difflens.core.errors import ChangedWhileReading, UnknownName, UnreadableFile
+from difflens.core.errors import ChangedWhileReading, UnreadableFile
 from difflens.core.escape import visible
-from difflens.core.limits import DEFAULTS
+from difflens.core.limits import limit_of
 from difflens.core.once import Call, as_call
 
 MOST_OPEN = 64
@@ -213,10 +213,7 @@ class File:
 
     def limit(self, name: str) -> int:
         """Return a limit by name, with the value of the user if there is one."""
-        limit = self._limits.get(name, DEFAULTS.get(name))
-        if limit is None:
-            raise UnknownName("limit", name, DEFAULTS)
-        return limit
+        return limit_of(self._limits, name)
 
     def confirm(self) -> None:
         """Raise `ChangedWhileReading` if the file is not the one that was opened."""

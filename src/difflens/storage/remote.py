@@ -15,9 +15,9 @@ from itertools import count
 from weakref import finalize
 
 from difflens.core.addresses import Address
-from difflens.core.errors import ChangedWhileReading, MissingExtra, UnknownName, UnreadableFile
+from difflens.core.errors import ChangedWhileReading, MissingExtra, UnreadableFile
 from difflens.core.escape import visible
-from difflens.core.limits import DEFAULTS
+from difflens.core.limits import limit_of
 from difflens.core.once import Call, as_call
 
 from .blocks import BLOCKS
@@ -128,10 +128,7 @@ class RemoteFile:
 
     def limit(self, name: str) -> int:
         """Return a limit by name, with the value of the user if there is one."""
-        limit = self.limits.get(name, DEFAULTS.get(name))
-        if limit is None:
-            raise UnknownName("limit", name, DEFAULTS)
-        return limit
+        return limit_of(self.limits, name)
 
     def confirm(self) -> None:
         """Every range was compared when it came: there is nothing to ask."""

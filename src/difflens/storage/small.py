@@ -11,8 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 
 from difflens.core.addresses import Address
-from difflens.core.errors import UnknownName
-from difflens.core.limits import DEFAULTS
+from difflens.core.limits import limit_of
 from difflens.core.protocols import ModelFile
 
 from .remote import open_file
@@ -47,10 +46,7 @@ class SmallFile:
 
     def limit(self, name: str) -> int:
         """Return a limit by name, with the value of the user if there is one."""
-        limit = self._limits.get(name, DEFAULTS.get(name))
-        if limit is None:
-            raise UnknownName("limit", name, DEFAULTS)
-        return limit
+        return limit_of(self._limits, name)
 
     def confirm(self) -> None:
         """It was read at once: there is nothing to ask."""

@@ -86,7 +86,7 @@ def part(pair: Tensors, start: int, stop: int) -> list[bytes]:
     return [side[start * BITS[dtype] // 8 : stop * BITS[dtype] // 8] for side, dtype in sides]
 
 
-def whole(kernel: Any, pair: Tensors, epsilon: float) -> bytearray:
+def scan_at_once(kernel: Any, pair: Tensors, epsilon: float) -> bytearray:
     return scanned(kernel, pair.left, pair.right, *pair.dtypes, epsilon=epsilon)
 
 
@@ -97,9 +97,9 @@ def test_the_processor_runs_more_than_one_kernel():
 @given(pair=tensors(), epsilon=epsilons)
 @examples(400)
 def test_every_kernel_fills_the_same_bytes(pair, epsilon):
-    expected = whole(kernels()["numpy"], pair, epsilon)
+    expected = scan_at_once(kernels()["numpy"], pair, epsilon)
     for name, kernel in kernels().items():
-        assert differences(expected, whole(kernel, pair, epsilon)) == {}, name
+        assert differences(expected, scan_at_once(kernel, pair, epsilon)) == {}, name
 
 
 @given(pair=tensors(), epsilon=epsilons, size=st.integers(1, 2))
@@ -109,7 +109,7 @@ def test_steps_of_whole_blocks_leave_no_trace(kernel, pair, epsilon, size):
     for start in range(0, pair.elements, size * BLOCK):
         kernel.scan(*part(pair, start, start + size * BLOCK), *pair.dtypes, epsilon, state)
 
-    assert differences(whole(kernel, pair, epsilon), state) == {}
+    assert differences(scan_at_once(kernel, pair, epsilon), state) == {}
 
 
 def test_what_reads_in_steps_takes_whole_blocks():
@@ -148,7 +148,7 @@ def test_files_fill_the_bytes_that_their_elements_do(
         for file in files:
             os.close(file)
 
-    assert differences(whole(kernel, pair, epsilon), state) == {}
+    assert differences(scan_at_once(kernel, pair, epsilon), state) == {}
 
 
 @pytest.mark.parametrize("dtype", ["F32", "F64", "BF16", "F16", "I8"])
@@ -157,7 +157,7 @@ def test_a_large_tensor_has_the_same_bits_at_any_address_and_in_steps_of_any_blo
     n = 100_000
     sides = [encode(rng.normal(size=n) * 9, dtype) for _ in range(2)]
     pair = Tensors(sides[0], sides[1], (dtype, dtype), n)
-    expected = whole(kernels()["numpy"], pair, 0.0)
+    expected = scan_at_once(kernels()["numpy"], pair, 0.0)
     for shift, blocks in itertools.product((0, 1, 5), (1, 3, 4, 32)):
         state = bytearray(STATE.size)
         for start in range(0, n, blocks * BLOCK):
